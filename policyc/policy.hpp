@@ -55,8 +55,9 @@ struct Command {
   bool stdin_allowed = true;
   bool network = true;
   bool audit_hash = false;
-  std::uint64_t max_duration_secs = 0, max_stdout_bytes = 0, max_stderr_bytes = 0, max_stdin_bytes = 0;  // 0: inherit
-  std::vector<EnvVar> env;                           // sorted by name, no duplicates
+  std::uint64_t max_duration_secs = 0, max_stdout_bytes = 0, max_stderr_bytes = 0,
+                max_stdin_bytes = 0;  // 0: inherit
+  std::vector<EnvVar> env;            // sorted by name, no duplicates
   Limits limits;
   std::optional<std::vector<std::string>> writable;  // sorted, no duplicates; empty: nothing is writable
   std::vector<Example> allow, deny;                  // in file order

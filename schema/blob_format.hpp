@@ -9,19 +9,22 @@
 
 namespace x0x::blob {
 
-// ---- file: payload | signature records | trailer -------------------------------------------------------------
+// ---- file: payload | signature records | trailer
+// -------------------------------------------------------------
 
 inline constexpr std::uint64_t kMaxFileBytes = 256u << 20;
 
 inline constexpr char kTrailerMagic[9] = "x0xsigs\n";
-inline constexpr std::size_t kTrailerBytes = 16;            // u32 count, u32 bytes of all records, magic
+inline constexpr std::size_t kTrailerBytes = 16;  // u32 count, u32 bytes of all records, magic
 inline constexpr std::uint32_t kMaxSignatures = 64;
 inline constexpr std::size_t kKeyNumberBytes = 8;
 inline constexpr std::size_t kSignatureBytes = 64;
-inline constexpr std::size_t kSignatureFixedBytes = 137;    // key number, signature, global signature, u8 length
+inline constexpr std::size_t kSignatureFixedBytes =
+    137;  // key number, signature, global signature, u8 length
 inline constexpr std::size_t kMaxTrustedCommentBytes = 255;
 
-// ---- payload header ------------------------------------------------------------------------------------------
+// ---- payload header
+// ------------------------------------------------------------------------------------------
 
 inline constexpr char kMagic[9] = "x0xpol\r\n";
 inline constexpr char kPurpose[9] = "exec-acl";
@@ -33,8 +36,8 @@ inline constexpr std::size_t kHeaderPurpose = 8;
 inline constexpr std::size_t kHeaderFormatVersion = 16;
 inline constexpr std::size_t kHeaderFlags = 20;
 inline constexpr std::size_t kHeaderPolicyVersion = 24;
-inline constexpr std::size_t kHeaderNotBefore = 32;         // Unix seconds, 0 = none
-inline constexpr std::size_t kHeaderExpires = 40;           // Unix seconds, 0 = none
+inline constexpr std::size_t kHeaderNotBefore = 32;  // Unix seconds, 0 = none
+inline constexpr std::size_t kHeaderExpires = 40;    // Unix seconds, 0 = none
 inline constexpr std::size_t kHeaderMaxStdoutBytes = 48;
 inline constexpr std::size_t kHeaderMaxStderrBytes = 56;
 inline constexpr std::size_t kHeaderMaxStdinBytes = 64;
@@ -61,21 +64,22 @@ inline constexpr std::size_t kHeaderZero = 180;
 
 inline constexpr std::uint32_t kFlagEnabled = 1u << 0;
 
-// ---- sections, in this order, without gaps -------------------------------------------------------------------
+// ---- sections, in this order, without gaps
+// -------------------------------------------------------------------
 
-inline constexpr std::uint32_t kNone = 0xffffffff;          // "no rule", "no options", offset of an absent text
-inline constexpr std::size_t kTextRefBytes = 8;             // u32 offset into texts, u32 length without the NUL
+inline constexpr std::uint32_t kNone = 0xffffffff;  // "no rule", "no options", offset of an absent text
+inline constexpr std::size_t kTextRefBytes = 8;     // u32 offset into texts, u32 length without the NUL
 
 inline constexpr std::size_t kEntryBytes = 24;
-inline constexpr std::size_t kEntryPair = 0;                // position of the (agent, machine) pair
+inline constexpr std::size_t kEntryPair = 0;  // position of the (agent, machine) pair
 inline constexpr std::size_t kEntryFirstRule = 4;
-inline constexpr std::size_t kEntryMaxDurationSecs = 8;     // 0 = the policy's
-inline constexpr std::size_t kEntryDescription = 16;        // text
+inline constexpr std::size_t kEntryMaxDurationSecs = 8;  // 0 = the policy's
+inline constexpr std::size_t kEntryDescription = 16;     // text
 
 inline constexpr std::size_t kRuleBytes = 12;
 inline constexpr std::size_t kRuleEntry = 0;
-inline constexpr std::size_t kRulePosition = 4;             // where its argv ends
-inline constexpr std::size_t kRuleOptions = 8;              // record number, or kNone
+inline constexpr std::size_t kRulePosition = 4;  // where its argv ends
+inline constexpr std::size_t kRuleOptions = 8;   // record number, or kNone
 
 inline constexpr std::size_t kOptionsBytes = 152;
 inline constexpr std::size_t kOptionsFlags = 0;
@@ -107,43 +111,45 @@ inline constexpr std::uint32_t kOptionAll = (1u << 5) - 1;
 
 inline constexpr std::size_t kPositionBytes = 24;
 inline constexpr std::size_t kPositionParent = 0;
-inline constexpr std::size_t kPositionLabel = 4;            // offset into labels
-inline constexpr std::size_t kPositionLabelBytes = 8;       // without the NUL
-inline constexpr std::size_t kPositionRule = 12;            // first rule that ends here, or kNone
-inline constexpr std::size_t kPositionPair = 16;            // the pair it belongs to
-inline constexpr std::size_t kPositionKind = 20;            // u8
-inline constexpr std::size_t kPositionTemplates = 21;       // u8, which template children it has
-inline constexpr std::size_t kPositionWidth = 22;           // u8, positions that can be live at once below it
-inline constexpr std::size_t kPositionZero = 23;            // u8
+inline constexpr std::size_t kPositionLabel = 4;       // offset into labels
+inline constexpr std::size_t kPositionLabelBytes = 8;  // without the NUL
+inline constexpr std::size_t kPositionRule = 12;       // first rule that ends here, or kNone
+inline constexpr std::size_t kPositionPair = 16;       // the pair it belongs to
+inline constexpr std::size_t kPositionKind = 20;       // u8
+inline constexpr std::size_t kPositionTemplates = 21;  // u8, which template children it has
+inline constexpr std::size_t kPositionWidth = 22;      // u8, positions that can be live at once below it
+inline constexpr std::size_t kPositionZero = 23;       // u8
 
 inline constexpr std::uint8_t kKindRoot = 0;
-inline constexpr std::uint8_t kKindPair = 1;                // label: agent id, machine id
-inline constexpr std::uint8_t kKindLiteral = 2;             // label: the token
-inline constexpr std::uint8_t kKindInt = 3;                 // label: empty
-inline constexpr std::uint8_t kKindUrlPath = 4;             // label: the prefix and the path's first slash
+inline constexpr std::uint8_t kKindPair = 1;     // label: agent id, machine id
+inline constexpr std::uint8_t kKindLiteral = 2;  // label: the token
+inline constexpr std::uint8_t kKindInt = 3;      // label: empty
+inline constexpr std::uint8_t kKindUrlPath = 4;  // label: the prefix and the path's first slash
 
 inline constexpr std::uint8_t kTemplateInt = 1u << 0;
 inline constexpr std::uint8_t kTemplateUrlPath = 1u << 1;
 
-inline constexpr std::uint32_t kMaxWidth = 16;              // the bound of the decider's live set
-inline constexpr std::uint32_t kMaxProbes = 256;            // slots one lookup may visit
-inline constexpr std::size_t kSlotBytes = 4;                // position, 0 = empty
+inline constexpr std::uint32_t kMaxWidth = 16;    // the bound of the decider's live set
+inline constexpr std::uint32_t kMaxProbes = 256;  // slots one lookup may visit
+inline constexpr std::size_t kSlotBytes = 4;      // position, 0 = empty
 
-inline constexpr std::size_t kPairBytes = 64;               // agent id, machine id
+inline constexpr std::size_t kPairBytes = 64;  // agent id, machine id
 inline constexpr std::uint32_t kMaxArgc = 1024;
-inline constexpr std::uint32_t kMaxTokenBytes = 131071;     // what Linux lets execve take, without the NUL
+inline constexpr std::uint32_t kMaxTokenBytes = 131071;  // what Linux lets execve take, without the NUL
 
-// ---- the hash of the slot index ------------------------------------------------------------------------------
+// ---- the hash of the slot index
+// ------------------------------------------------------------------------------
 
 inline constexpr std::uint64_t kHashSeed = 0x243f6a8885a308d3;    // digits of pi
 inline constexpr std::uint64_t kHashWord = 0x9e3779b97f4a7c15;    // 2^64 / golden ratio, odd
 inline constexpr std::uint64_t kHashParent = 0xc2b2ae3d27d4eb4f;  // an odd constant of xxHash
 inline constexpr std::uint64_t kHashFinal = 0xff51afd7ed558ccd;   // MurmurHash3's finaliser
 
-// ---- the two templates, and what no token may hold -----------------------------------------------------------
+// ---- the two templates, and what no token may hold
+// -----------------------------------------------------------
 
 inline constexpr std::size_t kIntMaxDigits = 6;
-inline constexpr std::size_t kUrlPathMaxBytes = 256;        // after the first slash
+inline constexpr std::size_t kUrlPathMaxBytes = 256;  // after the first slash
 inline constexpr char kForbiddenBytes[] = {';', '|', '&', '>', '<', '`', '$', '\n', '\0'};
 
 }  // namespace x0x::blob
