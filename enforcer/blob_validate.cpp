@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "enforcer/blob_view.hpp"
+#include "enforcer/siblings.hpp"
 #include "enforcer/text.hpp"
 
 namespace x0x {
@@ -25,10 +26,6 @@ int compare(Bytes a, Bytes b) {
   const std::size_t n = a.size() < b.size() ? a.size() : b.size();
   if (const int order = n == 0 ? 0 : std::memcmp(a.data(), b.data(), n); order != 0) return order;
   return a.size() < b.size() ? -1 : a.size() > b.size() ? 1 : 0;
-}
-
-bool starts_with(Bytes text, Bytes prefix) {
-  return prefix.size() <= text.size() && std::memcmp(text.data(), prefix.data(), prefix.size()) == 0;
 }
 
 }  // namespace
@@ -211,26 +208,6 @@ class Validator {
     return require(next_options == v_.header_u32(kHeaderOptionCount), Fault::bad_rule);
   }
 
-  // Children of one parent, seen side by side; what they say of the parent is checked when the last has
-  // passed.
-  struct Siblings {
-    std::uint32_t plain = 0, numeric = 0, slashed = 0, integer = 0;  // greatest widths of each kind of child
-    std::uint32_t url = 0;                                           // greatest sum along nested URL prefixes
-    std::uint8_t templates = 0;
-    Bytes nested[kMaxWidth];  // URL labels that begin the current one, shortest first
-    std::uint32_t nested_width[kMaxWidth];
-    std::uint32_t depth = 0;
-
-    // How many positions one token can make live below the parent: it equals at most one literal, and only a
-    // literal of digits can also be an <INT>, only one with a slash can also be a <URL_PATH>.
-    std::uint32_t width() const {
-      std::uint32_t most = plain > 0 ? plain : 1;
-      if (numeric + integer > most) most = numeric + integer;
-      if (slashed + url > most) most = slashed + url;
-      return most;
-    }
-  };
-
   bool positions() {
     Position previous = v_.position(0);
     const Bytes labels(v_.labels_, v_.header_u32(kHeaderLabelBytes));
@@ -254,12 +231,13 @@ class Validator {
       if (current.parent >= i || current.parent < previous.parent) return fail(Fault::bad_order);
       if (i > 1 && current.parent != previous.parent) {
         if (!close(previous.parent, current.parent, siblings)) return false;
-        siblings = {};
+        siblings.clear();
       } else if (i > 1 && (current.kind < previous.kind ||
                            (current.kind == previous.kind && compare(previous.label, current.label) >= 0))) {
         return fail(Fault::bad_order);
       }
-      if (!position(i, current) || !join(siblings, current) || !indexed(i, current)) return false;
+      if (!position(i, current) || !indexed(i, current)) return false;
+      siblings.add(current.kind, current.label, current.width);
       ++occupied;
       previous = current;
     }
@@ -288,39 +266,10 @@ class Validator {
     return require(sound, Fault::bad_label);
   }
 
-  bool join(Siblings& s, const Position& p) {
-    const auto raise = [&](std::uint32_t& most) { most = p.width > most ? p.width : most; };
-    switch (p.kind) {
-      case kKindInt:
-        s.integer = p.width;
-        s.templates |= kTemplateInt;
-        return true;
-      case kKindUrlPath: {
-        s.templates |= kTemplateUrlPath;
-        while (s.depth > 0 && !starts_with(p.label, s.nested[s.depth - 1])) --s.depth;
-        if (s.depth == kMaxWidth) return fail(Fault::bad_width);
-        s.nested[s.depth] = p.label;
-        s.nested_width[s.depth++] = p.width;
-        std::uint32_t sum = 0;
-        for (std::uint32_t k = 0; k < s.depth; ++k) sum += s.nested_width[k];
-        if (sum > s.url) s.url = sum;
-        return true;
-      }
-      default:
-        if (is_int(p.label))
-          raise(s.numeric);
-        else if ((classes_of(p.label) & kByteSlash) != 0 && p.kind == kKindLiteral)
-          raise(s.slashed);
-        else
-          raise(s.plain);
-        return true;
-    }
-  }
-
   // `parent` has seen all its children; positions between it and `next` have none.
   bool close(std::uint32_t parent, std::uint32_t next, const Siblings& s) {
     const Position p = v_.position(parent);
-    if (p.templates != s.templates) return fail(Fault::bad_position);
+    if (p.templates != s.templates()) return fail(Fault::bad_position);
     if (p.width != s.width() || p.width > kMaxWidth) return fail(Fault::bad_width);
     for (std::uint32_t i = parent + 1; i < next; ++i) {
       const Position leaf = v_.position(i);

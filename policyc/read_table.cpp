@@ -1,0 +1,129 @@
+#include "policyc/read_table.hpp"
+
+#include <algorithm>
+
+namespace x0x::policyc {
+
+using namespace blob;
+
+namespace {
+
+std::optional<std::string> optional_text(Text text) {
+  return text.present() ? std::optional(to_string(text.bytes)) : std::nullopt;
+}
+
+std::optional<std::uint64_t> optional_number(std::uint64_t number) {
+  return number != 0 ? std::optional(number) : std::nullopt;
+}
+
+Token token_of(const Position& p) {
+  switch (p.kind) {
+    case kKindInt:
+      return {Token::Kind::integer, "", {}};
+    case kKindUrlPath:
+      return {Token::Kind::url_path, to_string(p.label.first(p.label.size() - 1)), {}};
+    default:
+      return {Token::Kind::literal, to_string(p.label), {}};
+  }
+}
+
+Example example_of(Bytes tokens) {
+  Example example;
+  for (std::string rest = to_string(tokens); !rest.empty();) {
+    const std::size_t end = rest.find('\0');
+    example.argv.push_back(rest.substr(0, end));
+    rest.erase(0, end + 1);
+  }
+  return example;
+}
+
+void read_options(const BlobView& view, const Options& o, Command& command) {
+  command.exe = optional_text(o.exe);
+  command.reason = optional_text(o.reason);
+  command.cwd = optional_text(o.cwd);
+  if (o.sha256 != nullptr) std::copy_n(o.sha256, 32, command.sha256.emplace().begin());
+  command.stdin_allowed = (o.flags & kOptionNoStdin) == 0;
+  command.network = (o.flags & kOptionNoNetwork) == 0;
+  command.audit_hash = (o.flags & kOptionAuditHash) != 0;
+  command.max_duration_secs = o.max_duration_secs;
+  command.max_stdout_bytes = o.max_stdout_bytes;
+  command.max_stderr_bytes = o.max_stderr_bytes;
+  command.max_stdin_bytes = o.max_stdin_bytes;
+  command.limits = {o.cpu_secs, o.memory_bytes, o.file_bytes, o.open_files, o.processes};
+  std::uint32_t item = o.first_item;
+  for (std::uint32_t i = 0; i < o.env_count; ++i) {
+    const std::string pair = to_string(view.item(item++).bytes);
+    const std::size_t equals = pair.find('=');
+    command.env.push_back({pair.substr(0, equals), pair.substr(equals + 1)});
+  }
+  if ((o.flags & kOptionHasWritable) != 0) command.writable.emplace();
+  for (std::uint32_t i = 0; i < o.writable_count; ++i)
+    command.writable->push_back(to_string(view.item(item++).bytes));
+  for (std::uint32_t i = 0; i < o.allow_count; ++i)
+    command.allow.push_back(example_of(view.item(item++).bytes));
+  for (std::uint32_t i = 0; i < o.deny_count; ++i)
+    command.deny.push_back(example_of(view.item(item++).bytes));
+}
+
+}  // namespace
+
+std::string to_string(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::vector<Token> rule_argv(const BlobView& view, std::uint32_t rule) {
+  std::vector<Token> argv;
+  for (std::uint32_t at = view.rule(rule).position;;) {
+    const Position p = view.position(at);
+    if (p.kind == kKindPair) break;
+    argv.push_back(token_of(p));
+    at = p.parent;
+  }
+  std::reverse(argv.begin(), argv.end());
+  return argv;
+}
+
+Policy read_table(const BlobView& view) {
+  Policy policy;
+  policy.name = optional_text(view.name());
+  policy.version = view.policy_version();
+  policy.not_before = optional_number(view.not_before());
+  policy.expires = optional_number(view.expires());
+  for (std::uint32_t i = 0; i < view.audience_count(); ++i) {
+    if (!policy.audience) policy.audience.emplace();
+    policy.audience->push_back(to_string(view.item(i).bytes));
+  }
+  const Caps caps = view.global_caps();
+  policy.exec = {view.enabled(),
+                 caps.stdout_bytes,
+                 caps.stderr_bytes,
+                 caps.stdin_bytes,
+                 caps.duration_secs,
+                 view.max_concurrent_per_agent(),
+                 view.max_concurrent_total(),
+                 caps.warn_stdout_bytes,
+                 caps.warn_stderr_bytes,
+                 caps.warn_duration_secs,
+                 optional_text(view.default_cwd()),
+                 to_string(view.audit_log_path().bytes),
+                 optional_text(view.audit_tasklist_id())};
+  std::uint32_t rule = 0;
+  for (std::uint32_t i = 0; i < view.entry_count(); ++i) {
+    const x0x::Entry from = view.entry(i);
+    Entry& entry = policy.entries.emplace_back();
+    const Bytes pair = view.position(from.pair).label;
+    std::copy_n(pair.begin(), 32, entry.agent.begin());
+    std::copy_n(pair.begin() + 32, 32, entry.machine.begin());
+    entry.description = optional_text(from.description);
+    entry.max_duration_secs = from.max_duration_secs;
+    const std::uint32_t end = i + 1 < view.entry_count() ? view.entry(i + 1).first_rule : view.rule_count();
+    for (; rule < end; ++rule) {
+      Command& command = entry.commands.emplace_back();
+      command.argv = rule_argv(view, rule);
+      if (const Options o = view.options(rule); o.present) read_options(view, o, command);
+    }
+  }
+  return policy;
+}
+
+}  // namespace x0x::policyc
