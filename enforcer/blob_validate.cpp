@@ -261,7 +261,7 @@ class Validator {
     if (parent_kind == kKindPair)  // argv[0]: a name or an absolute path
       sound = sound && p.kind == kKindLiteral && !p.label.empty() &&
               ((classes & kByteSlash) == 0 || is_absolute(p.label));
-    if (p.kind == kKindInt) sound = p.label.empty();
+    if (p.kind == kKindInt) sound = sound && p.label.empty();
     if (p.kind == kKindUrlPath) sound = sound && !p.label.empty() && p.label.back() == '/';
     return require(sound, Fault::bad_label);
   }

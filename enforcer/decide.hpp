@@ -26,6 +26,17 @@ struct Verdict {
   std::uint32_t rule = blob::kNone;                               // set once an argv has matched
 };
 
+// The one place that turns a decision into "run it". Whatever is not exactly `allow` is a denial.
+constexpr bool is_allow(Decision decision) {
+  switch (decision) {
+    case Decision::allow:
+      return true;
+    case Decision::deny:
+      break;
+  }
+  return false;
+}
+
 bool in_window(const BlobView& table, std::uint64_t now_secs);
 Verdict decide(const BlobView& table, const Request& request, std::uint64_t now_secs);
 
