@@ -1,0 +1,180 @@
+#include "policyc/toml_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "policyc/text.hpp"
+
+namespace x0x::policyc {
+
+namespace {
+
+// The offset just after the string that starts at `at`; the end of the text when it is not closed.
+std::size_t skip_string(std::string_view text, std::size_t at) {
+  const char quote_mark = text[at];
+  const bool escapes = quote_mark == '"';
+  const bool multi_line = text.substr(at + 1, 2) == (escapes ? "\"\"" : "''");
+  at += multi_line ? 3 : 1;
+  while (at < text.size()) {
+    const char c = text[at];
+    if (escapes && c == '\\') {
+      at += 2;
+      continue;
+    }
+    if (!multi_line && c == '\n') return at;
+    if (c != quote_mark) {
+      ++at;
+      continue;
+    }
+    std::size_t run = 1;
+    while (multi_line && run < 5 && at + run < text.size() && text[at + run] == quote_mark) ++run;
+    at += run;
+    if (!multi_line || run >= 3) return at;
+  }
+  return text.size();
+}
+
+struct LimitScan {
+  std::size_t nesting = 0, dots = 0, values = 0;
+
+  // What is wrong with the structural character `c`, if anything.
+  std::optional<Kind> step(char c) {
+    switch (c) {
+      case '[':
+      case '{':
+        dots = 0;
+        ++values;
+        if (++nesting > kMaxNesting) return Kind::nested_too_deep;
+        break;
+      case ']':
+      case '}':
+        if (nesting > 0) --nesting;
+        break;
+      case '.':
+        if (++dots >= kMaxKeyParts) return Kind::nested_too_deep;
+        break;
+      case '=':
+      case ',':
+        dots = 0;
+        ++values;
+        break;
+      case '\n':
+        dots = 0;
+        break;
+      default:
+        break;
+    }
+    if (values > kMaxValues) return Kind::too_many_values;
+    return std::nullopt;
+  }
+};
+
+// Walks the value of a string literal, one decoded code point per step.
+class StringWalk {
+ public:
+  StringWalk(const Source& source, Span literal)
+      : text_(source.text), at_(source.offset_of(literal.line, literal.column)), place_(literal) {
+    if (at_ >= text_.size() || (text_[at_] != '"' && text_[at_] != '\'')) return;
+    escapes_ = text_[at_] == '"';
+    const bool multi_line = text_.substr(at_ + 1, 2) == (escapes_ ? "\"\"" : "''");
+    skip(multi_line ? 3 : 1);
+    if (multi_line && text_.substr(at_, 2) == "\r\n") skip(1);
+    if (multi_line && text_.substr(at_, 1) == "\n") skip(1);
+    skip_continuations();
+  }
+
+  // The place of the next code point of the value; `length` is what it takes in the file.
+  Span next() {
+    Span here = place_;
+    const std::size_t start_column = place_.column;
+    if (at_ < text_.size() && escapes_ && text_[at_] == '\\') {
+      const char letter = at_ + 1 < text_.size() ? text_[at_ + 1] : ' ';
+      skip(letter == 'u' ? 6 : letter == 'U' ? 10 : 2);
+      here.length = place_.column - static_cast<std::uint32_t>(start_column);
+    } else {
+      if (text_.substr(at_, 2) == "\r\n") skip(1);
+      skip(1);
+      here.length = 1;
+    }
+    skip_continuations();
+    return here;
+  }
+
+ private:
+  void skip(std::size_t code_points) {
+    for (; code_points > 0 && at_ < text_.size(); --code_points) {
+      const CodePoint c = decode(text_, at_);
+      at_ += c.bytes;
+      ++place_.column;
+      if (c.value == '\n') {
+        ++place_.line;
+        place_.column = 1;
+      }
+    }
+  }
+
+  // A backslash at the end of a line takes the line break and the white space after it out of the value.
+  void skip_continuations() {
+    while (escapes_ && at_ < text_.size() && text_[at_] == '\\') {
+      const std::size_t next = text_.find_first_not_of(" \t\r", at_ + 1);
+      if (next == std::string_view::npos || text_[next] != '\n') return;
+      const std::size_t end = std::min(text_.find_first_not_of(" \t\r\n", next), text_.size());
+      while (at_ < end) skip(1);
+    }
+  }
+
+  std::string_view text_;
+  std::size_t at_;
+  Span place_;
+  bool escapes_ = false;
+};
+
+}  // namespace
+
+bool within_limits(const Source& source, Diagnostics& diagnostics) {
+  const std::string_view text = source.text;
+  LimitScan scan;
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == '"' || c == '\'') {
+      at = skip_string(text, at);
+      continue;
+    }
+    if (c == '#') {
+      at = std::min(text.find('\n', at), text.size());
+      continue;
+    }
+    const std::optional<Kind> problem = scan.step(c);
+    if (problem == Kind::nested_too_deep) {
+      diagnostics.report(*problem, source.span_at(at),
+                         c == '.' ? fmt::format("a key has more than {} parts", kMaxKeyParts)
+                                  : fmt::format("values are nested more than {} deep", kMaxNesting));
+      return false;
+    }
+    if (problem == Kind::too_many_values) {
+      diagnostics.report(*problem, source.span_at(at),
+                         fmt::format("the file has more than {} values", kMaxValues),
+                         "split it into several policies");
+      return false;
+    }
+    ++at;
+  }
+  return true;
+}
+
+Span place_in_string(const Source& source, Span literal, std::size_t first, std::size_t count) {
+  StringWalk walk(source, literal);
+  for (; first > 0; --first) walk.next();
+  Span place = walk.next();
+  for (; count > 1; --count) {
+    const Span next = walk.next();
+    if (next.line != place.line) break;
+    place.length = next.column + next.length - place.column;
+  }
+  return place;
+}
+
+}  // namespace x0x::policyc
