@@ -1,0 +1,147 @@
+#include "policyc/report_formats.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "policyc/text.hpp"
+
+namespace x0x::policyc {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* severity_name(Severity severity) {
+  return severity == Severity::error ? "error" : "warning";
+}
+
+// File names are bytes; a name that is not UTF-8 is replaced, never a reason to fail.
+std::string dump(const Json& document) {
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Json sarif_rules() {
+  Json rules = Json::array();
+  for (const KindInfo& kind : all_kinds())
+    rules.push_back({{"id", kind.code},
+                     {"name", kind.name},
+                     {"shortDescription", {{"text", kind.summary}}},
+                     {"defaultConfiguration", {{"level", severity_name(kind.severity())}}}});
+  return rules;
+}
+
+// A file name as a relative or absolute URI reference.
+std::string uri_of(std::string_view file) {
+  constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/";
+  std::string uri;
+  for (const char c : file) {
+    if (kPlain.find(c) != std::string_view::npos) {
+      uri += c;
+    } else {
+      uri += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return uri;
+}
+
+Json sarif_result(const std::string& file, const Diagnostic& diagnostic) {
+  const KindInfo& kind = info(diagnostic.kind);
+  const Span& span = diagnostic.span;
+  const std::string text = diagnostic.help.empty()
+                               ? diagnostic.message
+                               : fmt::format("{}\nhelp: {}", diagnostic.message, diagnostic.help);
+  const Json region = {{"startLine", span.line},
+                       {"startColumn", span.column},
+                       {"endLine", span.line},
+                       {"endColumn", span.column + span.length}};
+  const Json place = {
+      {"physicalLocation", {{"artifactLocation", {{"uri", uri_of(file)}}}, {"region", region}}}};
+  return {{"ruleId", kind.code},
+          {"ruleIndex", static_cast<std::size_t>(diagnostic.kind)},
+          {"level", severity_name(diagnostic.severity)},
+          {"message", {{"text", text}}},
+          {"locations", Json::array({place})}};
+}
+
+// GitHub's escapes: what would end the value or the line.
+std::string github_escape(std::string_view text, bool property) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '%' || c == '\r' || c == '\n' || (property && (c == ':' || c == ','))) {
+      escaped += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace
+
+std::string render_json(const std::vector<FileReport>& reports) {
+  Json document = {
+      {"diagnostics", Json::array()}, {"unreadable", Json::array()}, {"errors", 0}, {"warnings", 0}};
+  std::size_t errors = 0, warnings = 0;
+  for (const FileReport& report : reports) {
+    if (!report.unreadable.empty())
+      document["unreadable"].push_back({{"file", report.file}, {"message", report.unreadable}});
+    for (const Diagnostic& diagnostic : report.diagnostics.all()) {
+      const KindInfo& kind = info(diagnostic.kind);
+      document["diagnostics"].push_back({{"file", report.file},
+                                         {"line", diagnostic.span.line},
+                                         {"column", diagnostic.span.column},
+                                         {"length", diagnostic.span.length},
+                                         {"severity", severity_name(diagnostic.severity)},
+                                         {"code", kind.code},
+                                         {"name", kind.name},
+                                         {"message", diagnostic.message},
+                                         {"help", diagnostic.help.empty() ? Json() : Json(diagnostic.help)}});
+    }
+    errors += report.diagnostics.errors();
+    warnings += report.diagnostics.warnings();
+  }
+  document["errors"] = errors;
+  document["warnings"] = warnings;
+  return dump(document);
+}
+
+std::string render_sarif(const std::vector<FileReport>& reports) {
+  Json results = Json::array();
+  Json notifications = Json::array();
+  for (const FileReport& report : reports) {
+    if (!report.unreadable.empty())
+      notifications.push_back({{"level", "error"}, {"message", {{"text", report.unreadable}}}});
+    for (const Diagnostic& diagnostic : report.diagnostics.all())
+      results.push_back(sarif_result(report.file, diagnostic));
+  }
+  Json invocation = {{"executionSuccessful", notifications.empty()}};
+  if (!notifications.empty()) invocation["toolExecutionNotifications"] = notifications;
+  const Json run = {{"tool", {{"driver", {{"name", "x0x-policyc"}, {"rules", sarif_rules()}}}}},
+                    {"columnKind", "unicodeCodePoints"},
+                    {"invocations", Json::array({invocation})},
+                    {"results", results}};
+  return dump({{"version", "2.1.0"}, {"runs", Json::array({run})}});
+}
+
+std::string render_github(const std::vector<FileReport>& reports) {
+  std::string out;
+  for (const FileReport& report : reports) {
+    const std::string file = github_escape(report.file, true);
+    if (!report.unreadable.empty())
+      out += fmt::format("::error file={},title=unreadable::{}\n", file,
+                         github_escape(report.unreadable, false));
+    for (const Diagnostic& diagnostic : report.diagnostics.all()) {
+      const Span& span = diagnostic.span;
+      std::string text = diagnostic.message;
+      if (!diagnostic.help.empty()) text += "\nhelp: " + diagnostic.help;
+      out += fmt::format("::{} file={},line={},endLine={},col={},endColumn={},title={}::{}\n",
+                         severity_name(diagnostic.severity), file, span.line, span.line, span.column,
+                         span.column + span.length, info(diagnostic.kind).code, github_escape(text, false));
+    }
+  }
+  return out;
+}
+
+}  // namespace x0x::policyc
