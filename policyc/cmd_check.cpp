@@ -1,0 +1,87 @@
+#include "policyc/cmd_check.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "policyc/parse.hpp"
+#include "policyc/render.hpp"
+#include "policyc/report_formats.hpp"
+#include "policyc/text.hpp"
+
+namespace x0x::policyc {
+
+namespace {
+
+void print(std::FILE* stream, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stream);
+}
+
+std::string summary(const std::string& file, const Diagnostics& diagnostics,
+                    const std::optional<Policy>& policy) {
+  if (!diagnostics.all().empty())
+    return fmt::format("{} in {}\n", count_problems(diagnostics.errors(), diagnostics.warnings()), file);
+  std::size_t commands = 0;
+  for (const Entry& entry : policy->entries) commands += entry.commands.size();
+  return fmt::format("{}: ok, {} command{} in {} entr{}\n", file, commands, commands == 1 ? "" : "s",
+                     policy->entries.size(), policy->entries.size() == 1 ? "y" : "ies");
+}
+
+FileReport check_file(const CheckOptions& options, const std::string& path) {
+  FileReport report{path == "-" ? "<stdin>" : path, {}, {}};
+  const std::optional<Source> source = load_source(path, report.unreadable);
+  if (!source) {
+    print(stderr, fmt::format("x0x-policyc: {}\n", report.unreadable));
+    return report;
+  }
+  const std::optional<Policy> policy = parse_policy(*source, report.diagnostics);
+  if (policy && options.back_end) {
+    options.back_end(*source, *policy, report.diagnostics);
+    report.diagnostics.sort();
+  }
+  if (options.strict) report.diagnostics.promote_warnings();
+  if (options.format == ReportFormat::human) {
+    print(stderr, render_human(*source, report.diagnostics, wants_colour(STDERR_FILENO)));
+    print(stderr, summary(escape(report.file), report.diagnostics, policy));
+  }
+  return report;
+}
+
+}  // namespace
+
+bool wants_colour(int descriptor) {
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  if (no_colour != nullptr && *no_colour != '\0') return false;
+  if (term == nullptr || std::string_view(term) == "dumb") return false;
+  return isatty(descriptor) == 1;
+}
+
+int run_check(const CheckOptions& options) {
+  if (std::count(options.files.begin(), options.files.end(), "-") > 1) {
+    print(stderr, "x0x-policyc: `-` can be given only once\n");
+    return 2;
+  }
+  std::vector<FileReport> reports;
+  bool unreadable = false, errors = false;
+  for (const std::string& path : options.files) {
+    reports.push_back(check_file(options, path));
+    unreadable |= !reports.back().unreadable.empty();
+    errors |= reports.back().diagnostics.errors() > 0;
+  }
+  if (options.format == ReportFormat::json) print(stdout, render_json(reports));
+  if (options.format == ReportFormat::sarif) print(stdout, render_sarif(reports));
+  if (options.format == ReportFormat::github) print(stdout, render_github(reports));
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    print(stderr, "x0x-policyc: cannot write to standard output\n");
+    return 2;
+  }
+  return unreadable ? 2 : errors ? 1 : 0;
+}
+
+}  // namespace x0x::policyc
