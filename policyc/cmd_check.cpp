@@ -6,9 +6,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string_view>
 
+#include "policyc/commands.hpp"
+#include "policyc/compile.hpp"
 #include "policyc/parse.hpp"
 #include "policyc/render.hpp"
 #include "policyc/report_formats.hpp"
@@ -82,6 +86,32 @@ int run_check(const CheckOptions& options) {
     return 2;
   }
   return unreadable ? 2 : errors ? 1 : 0;
+}
+
+void add_check_command(CLI::App& app, std::function<int()>& run) {
+  auto* command = app.add_subcommand("check", "Report every problem of policy files");
+  auto options = std::make_shared<CheckOptions>();
+  command->add_option("FILE", options->files, "Policy files; - reads standard input")->required();
+  const std::map<std::string, ReportFormat> formats = {{"human", ReportFormat::human},
+                                                       {"json", ReportFormat::json},
+                                                       {"sarif", ReportFormat::sarif},
+                                                       {"github", ReportFormat::github}};
+  command
+      ->add_option("--format", options->format,
+                   "human (standard error), json, sarif or github (standard output)")
+      ->transform(CLI::CheckedTransformer(formats))
+      ->option_text("FORMAT");
+  command->add_flag("--strict", options->strict, "Treat warnings as errors");
+  command->footer(
+      "Every problem of every file is listed, with its place and a code that docs/diagnostics.md "
+      "explains.\n\n"
+      "Example:\n"
+      "  x0x-policyc check --strict exec-acl.toml\n\n"
+      "Exit status: 0 no errors (warnings are not errors unless --strict), 1 errors, 2 usage or I/O.");
+  options->back_end = [](const Source&, const Policy& policy, Diagnostics& found) {
+    (void)compile_policy(policy, found);
+  };
+  command->callback([&run, options] { run = [options] { return run_check(*options); }; });
 }
 
 }  // namespace x0x::policyc
