@@ -1,0 +1,71 @@
+"""docs/format.md, schema/blob_format.hpp and schema/x0xp.ksy say the same about every field."""
+
+import pathlib
+import re
+import sys
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SECTIONS = {  # heading in the document, prefix of the constants, type in the Kaitai description
+    "Header": ("Header", "header"),
+    "Entry": ("Entry", "entry"),
+    "Rule": ("Rule", "rule"),
+    "Options": ("Options", "options"),
+    "Position": ("Position", "position"),
+}
+KSY_SIZE = {"u1": 1, "u4": 4, "u8": 8, "text": 8}
+failures = []
+
+
+def check(condition, message):
+    if not condition:
+        failures.append(message)
+
+
+def camel(name):
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def document_fields(heading):
+    """[(offset, size, name)] of the table under a heading of docs/format.md."""
+    text = (ROOT / "docs/format.md").read_text()
+    body = re.split(r"^#+ ", text.split(f"### {heading}\n", 1)[1], maxsplit=1, flags=re.M)[0]
+    rows = re.findall(r"^\| (\d+) \| (\w+) \| \w+ \| (\w+) \|", body, flags=re.M)
+    return [(int(offset), size, name) for offset, size, name in rows]
+
+
+constants = dict(re.findall(r"constexpr [\w:]+ k(\w+) = (\w+);", (ROOT / "schema/blob_format.hpp").read_text()))
+kaitai = yaml.safe_load((ROOT / "schema/x0xp.ksy").read_text())
+
+for heading, (prefix, kaitai_type) in SECTIONS.items():
+    fields = document_fields(heading)
+    check(len(fields) > 2, f"{heading}: no table in docs/format.md")
+    end = 0
+    for offset, size, name in fields:
+        check(offset == end, f"{heading}.{name}: a gap or overlap at offset {offset}")
+        end = offset + int(size)
+        constant = prefix + camel(name)
+        check(constants.get(constant) == str(offset), f"k{constant} is {constants.get(constant)}, the document says {offset}")
+    check(constants.get(f"{prefix}Bytes") == str(end), f"k{prefix}Bytes is not {end}")
+    described = []
+    for field in kaitai["types"][kaitai_type]["seq"]:
+        size = field.get("size") or (len(field["contents"]) if "contents" in field else KSY_SIZE[field["type"]])
+        described.append((field["id"], int(size)))
+    check(described == [(name, int(size)) for _, size, name in fields], f"{heading}: schema/x0xp.ksy differs")
+
+text = (ROOT / "docs/format.md").read_text()
+for name in ("HashSeed", "HashWord", "HashParent", "HashFinal"):
+    check(constants[name] in text, f"k{name} is not in docs/format.md")
+kinds = {str(value): name for value, name in kaitai["enums"]["kind"].items()}
+for name in ("Root", "Pair", "Literal", "Int", "UrlPath"):
+    value = constants[f"Kind{name}"]
+    check(kinds.get(value, "").replace("_", "") == name.lower(), f"kind {value} is not {name} in schema/x0xp.ksy")
+faults = set(re.findall(r"F\((\w+),", (ROOT / "enforcer/fault.hpp").read_text()))
+for name in re.findall(r"\*([a-z_]+_[a-z_]+|truncated)\*", text):
+    check(name in faults, f"docs/format.md names a fault that does not exist: {name}")
+
+for failure in failures:
+    print(failure)
+print(f"{len(failures)} differences")
+sys.exit(1 if failures else 0)
