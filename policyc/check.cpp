@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -18,11 +17,11 @@ namespace x0x::policyc {
 
 namespace {
 
-// The commands seen so far, as a trie: one root per pair, one edge per token.
+// The commands seen so far, as a trie: one root per pair, one node per token below it. Nodes are found by
+// hash, in a flat table that is at most half full: a policy may have a million tokens.
 class SeenCommands {
  public:
-  explicit SeenCommands(std::size_t tokens) {
-    edges_.reserve(tokens);
+  explicit SeenCommands(std::size_t tokens) : slots_(std::bit_ceil(2 * tokens + 2), kEmpty) {
     nodes_.reserve(tokens);
   }
 
@@ -38,60 +37,63 @@ class SeenCommands {
     if (const Command* cover = find_cover(root, command)) return cover;
     std::uint32_t at = root;
     for (const Token& token : command.argv) at = step(at, token);
-    nodes_[at] = {&command, count_++, nodes_[at].url_path_below};
+    nodes_[at].command = &command;
+    nodes_[at].order = count_++ & 0x7fffffffu;
     return nullptr;
   }
 
  private:
+  static constexpr std::uint32_t kEmpty = UINT32_MAX;
+
   struct Node {
+    const Token* token = nullptr;      // the root of a pair has none
     const Command* command = nullptr;  // the first that ends here
-    std::uint32_t order = 0;
-    bool url_path_below = false;
-  };
-  struct Edge {
-    std::uint32_t from;
-    Token::Kind kind;
-    std::string_view text;
-    bool operator==(const Edge& other) const {
-      return from == other.from && kind == other.kind && text == other.text;
-    }
-  };
-  struct EdgeHash {
-    std::size_t operator()(const Edge& edge) const {
-      const std::uint64_t from =
-          (std::uint64_t{edge.from} << 2 | static_cast<std::uint64_t>(edge.kind)) * blob::kHashWord;
-      return std::hash<std::string_view>()(edge.text) ^ static_cast<std::size_t>(from ^ from >> 29);
-    }
+    std::uint32_t parent = kEmpty;
+    std::uint32_t order : 31 = 0;
+    std::uint32_t url_path_below : 1 = false;
   };
 
-  std::uint32_t step(std::uint32_t from, const Token& token) {
-    const auto [edge, added] =
-        edges_.try_emplace(Edge{from, token.kind, token.text}, static_cast<std::uint32_t>(nodes_.size()));
-    if (added) nodes_.emplace_back();
-    if (token.kind == Token::Kind::url_path) nodes_[from].url_path_below = true;
-    return edge->second;
+  // The slot of this child, or the empty one where it belongs.
+  std::uint32_t& slot_of(std::uint32_t parent, Token::Kind kind, std::string_view text) {
+    std::uint64_t hash = std::hash<std::string_view>()(text);
+    hash = (hash ^ (std::uint64_t{parent} << 2 | static_cast<std::uint64_t>(kind))) * blob::kHashWord;
+    for (std::size_t i = hash >> 32;; ++i) {
+      std::uint32_t& slot = slots_[i & (slots_.size() - 1)];
+      if (slot == kEmpty) return slot;
+      const Node& node = nodes_[slot];
+      if (node.parent == parent && node.token->kind == kind && node.token->text == text) return slot;
+    }
   }
 
-  void follow(const Edge& edge, std::vector<std::uint32_t>& to) const {
-    if (const auto found = edges_.find(edge); found != edges_.end()) to.push_back(found->second);
+  std::uint32_t step(std::uint32_t parent, const Token& token) {
+    std::uint32_t& slot = slot_of(parent, token.kind, token.text);
+    if (slot != kEmpty) return slot;
+    slot = static_cast<std::uint32_t>(nodes_.size());
+    nodes_.push_back({&token, nullptr, parent});
+    if (token.kind == Token::Kind::url_path) nodes_[parent].url_path_below = true;
+    return slot;
   }
 
-  // Every edge whose token matches all that `token` matches.
-  void follow_covers(std::uint32_t from, const Token& token, std::vector<std::uint32_t>& to) const {
-    follow({from, token.kind, token.text}, to);
+  void follow(std::uint32_t parent, Token::Kind kind, std::string_view text) {
+    if (const std::uint32_t node = slot_of(parent, kind, text); node != kEmpty) next_.push_back(node);
+  }
+
+  // Every child whose token matches all that `token` matches.
+  void follow_covers(std::uint32_t parent, const Token& token) {
+    follow(parent, token.kind, token.text);
     if (token.kind != Token::Kind::literal) return;
     const std::string_view text = token.text;
-    if (matches_int(text)) follow({from, Token::Kind::integer, {}}, to);
-    if (!nodes_[from].url_path_below) return;
+    if (matches_int(text)) follow(parent, Token::Kind::integer, {});
+    if (!nodes_[parent].url_path_below) return;
     for (const std::size_t slash : url_path_starts(text))
-      follow({from, Token::Kind::url_path, text.substr(0, slash)}, to);
+      follow(parent, Token::Kind::url_path, text.substr(0, slash));
   }
 
   const Command* find_cover(std::uint32_t root, const Command& command) {
     live_.assign(1, root);
     for (const Token& token : command.argv) {
       next_.clear();
-      for (const std::uint32_t from : live_) follow_covers(from, token, next_);
+      for (const std::uint32_t parent : live_) follow_covers(parent, token);
       // A policy this ambiguous is refused when its table is built, so there is no need to go on.
       if (next_.empty() || next_.size() > blob::kMaxWidth) return nullptr;
       std::swap(live_, next_);
@@ -105,7 +107,7 @@ class SeenCommands {
   }
 
   std::map<std::pair<Id, Id>, std::uint32_t> roots_;
-  std::unordered_map<Edge, std::uint32_t, EdgeHash> edges_;
+  std::vector<std::uint32_t> slots_;
   std::vector<Node> nodes_;
   std::uint32_t count_ = 0;
   std::vector<std::uint32_t> live_, next_;

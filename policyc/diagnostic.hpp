@@ -22,8 +22,7 @@ namespace x0x::policyc {
   X(E002, nul_byte,                "nul-byte",                "the file holds a NUL byte") \
   X(E003, toml_syntax,             "toml-syntax",             "the file is not valid TOML") \
   X(E004, duplicate_key,           "duplicate-key",           "a key or table is defined twice") \
-  X(E005, nested_too_deep,         "nested-too-deep",         "values or keys are nested deeper than any policy needs") \
-  X(E006, too_many_values,         "too-many-values",         "the file holds more values than the compiler accepts") \
+  X(E005, too_complex,             "too-complex",             "the file is nested deeper or holds more values than any policy needs") \
   /* keys and types */ \
   X(E010, unknown_key,             "unknown-key",             "a key that the policy language does not have") \
   X(E011, wrong_type,              "wrong-type",              "a value of the wrong type") \

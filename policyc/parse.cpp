@@ -135,10 +135,10 @@ std::optional<Policy> parse_policy(const Source& source, Diagnostics& diagnostic
     const toml::table document = toml::parse(std::string_view(source.text));
     Reader reader{source, diagnostics};
     parse_document(reader, document, policy);
-    check_shadowing(policy, diagnostics);
   } catch (const toml::parse_error& error) {
     report_toml_error(source, error, diagnostics);
   }
+  check_shadowing(policy, diagnostics);
   diagnostics.sort();
   if (diagnostics.errors() > 0) return std::nullopt;
   return policy;

@@ -23,19 +23,31 @@ struct CommandDraft {
   bool argv_valid = false;
 };
 
-constexpr std::array<bool, 256> forbidden_bytes() {
-  std::array<bool, 256> table{};
-  for (const char c : blob::kForbiddenBytes) table[static_cast<unsigned char>(c)] = true;
-  return table;
-}
-constexpr auto kForbidden = forbidden_bytes();
+// What a byte of a token calls for. Most tokens hold nothing but plain bytes and are read in one pass.
+enum ByteClass : std::uint8_t { kPlain = 0, kBracket = 1, kForbidden = 2, kOdd = 4 };
 
-// Characters that no request may hold; `<` and `>` are the template grammar's.
-bool check_characters(Reader& reader, const Field& field, std::string_view text) {
-  std::string seen = "<>";
+constexpr std::array<std::uint8_t, 256> byte_classes() {
+  std::array<std::uint8_t, 256> classes{};
+  for (std::size_t c = 0; c < classes.size(); ++c) classes[c] = c < 0x20 || c >= 0x7f ? kOdd : kPlain;
+  for (const char c : blob::kForbiddenBytes) classes[static_cast<unsigned char>(c)] |= kForbidden;
+  classes['<'] = classes['>'] = kBracket;  // the template grammar's
+  return classes;
+}
+constexpr auto kByteClasses = byte_classes();
+
+std::uint8_t classes_of(std::string_view text) {
+  std::uint8_t classes = kPlain;
+  for (const char c : text) classes |= kByteClasses[static_cast<unsigned char>(c)];
+  return classes;
+}
+
+// Each character that no request may hold, once.
+void report_forbidden(Reader& reader, const Field& field, std::string_view text) {
+  std::string seen;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
-    if (!kForbidden[static_cast<unsigned char>(c)] || seen.find(c) != std::string::npos) continue;
+    const bool forbidden = (kByteClasses[static_cast<unsigned char>(c)] & kForbidden) != 0;
+    if (!forbidden || seen.find(c) != std::string::npos) continue;
     seen += c;
     const std::size_t index = count_code_points(text.substr(0, at));
     const std::string shown = c == '`'    ? "a backtick"
@@ -46,7 +58,6 @@ bool check_characters(Reader& reader, const Field& field, std::string_view text)
                               fmt::format("{} holds {}, which no request may hold", field.name(), shown),
                               "the enforcer refuses such a request, so this command could never match");
   }
-  return seen.size() == 2;
 }
 
 bool check_length(Reader& reader, const Field& field, std::size_t bytes) {
@@ -89,19 +100,20 @@ bool read_token(Reader& reader, const Field& field, Token& token) {
   }
   const std::string& text = string->get();
   token.span = span_of(reader, field.value);
-  const Arg arg = reader.args.read(text);
+  const std::uint8_t classes = classes_of(text);
+  const Arg arg = (classes & kBracket) != 0 ? reader.args.read(text) : Arg{Token::Kind::literal, text, {}};
   for (const ArgProblem& problem : arg.problems)
     reader.diagnostics.report(problem.kind,
                               place_in_string(reader.source, token.span, problem.first, problem.count),
                               problem.message, problem.help);
+  if ((classes & kForbidden) != 0) report_forbidden(reader, field, text);
+  if ((classes & kOdd) != 0) report_invisible(reader, text, field);
   token.kind = arg.kind;
   token.text = arg.text;
   const std::size_t bytes = arg.text.size() + (arg.kind == Token::Kind::url_path ? 1 : 0);
-  bool valid = arg.problems.empty();
-  valid &= check_characters(reader, field, text);
+  bool valid = arg.problems.empty() && (classes & kForbidden) == 0;
   valid &= check_length(reader, field, bytes);
   if (valid && field.index == 0) valid = check_program(reader, field, token);
-  report_invisible(reader, text, field);
   return valid;
 }
 

@@ -127,7 +127,7 @@ void report_invisible(Reader& reader, std::string_view text, const Field& field)
         Kind::invisible_character, place_in_string(reader.source, span_of(reader, field.value), index, 1),
         fmt::format("{} holds the {} character `{}`", field.name(), control ? "control" : "invisible",
                     escape_code_point(c)),
-        "it is compared as it stands; a reader of the policy or of the log cannot see it");
+        "a reader of the policy or of the log cannot see what it does; requests are compared byte by byte");
     return;
   }
 }

@@ -6,8 +6,11 @@
 #pragma once
 
 #include <toml++/toml.h>
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -84,10 +87,10 @@ template <class T, std::size_t N>
 void read_keys(Reader& reader, const toml::table& table, const Key<T> (&keys)[N], std::string_view name,
                T& out) {
   for (const auto& [key, value] : table) {
-    const Key<T>* known = nullptr;
-    for (const Key<T>& candidate : keys)
-      if (candidate.name == key.str()) known = &candidate;
-    if (known != nullptr) {
+    const std::string_view wanted = key.str();
+    const auto* known = std::find_if(std::begin(keys), std::end(keys),
+                                     [&](const Key<T>& candidate) { return candidate.name == wanted; });
+    if (known != std::end(keys)) {
       known->read(reader, Field{known->name, value}, out);
     } else {
       report_unknown_key(reader, key, names_of(keys), name);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policyc/text.hpp"
+#include "policyc/toml_text.hpp"
 
 namespace x0x::policyc {
 
@@ -44,6 +45,9 @@ std::string with_backticks(std::string_view reason) {
   return shown;
 }
 
+constexpr std::string_view kUnclosed = "the string is not closed on its line";
+constexpr std::string_view kNoValue = "this is not a TOML value";
+
 struct Advice {
   std::string_view scope, reason;  // both are looked for at the start
   std::string_view message, help;  // an empty message: the library's own
@@ -58,11 +62,10 @@ constexpr Advice kAdvice[] = {
     {"inline table", "encountered end-of-file", "the file ends inside a table", "close it with `}`"},
     {"table header", "encountered end-of-file", "the file ends inside a table header", "close it with `]`"},
     {"", "encountered end-of-file", "the file ends in the middle of a value", "write `key = value`"},
-    {"basic string", "unescaped control characters", "the string is not closed on its line",
+    {"string", "unescaped control characters", kUnclosed,
      "close it with `\"`; for several lines use `\"\"\"`, for a control character use an escape such as "
      "`\\t`"},
-    {"literal string", "control characters", "the string is not closed on its line",
-     "close it with `'`; for several lines use `'''`"},
+    {"literal string", "control characters", kUnclosed, "close it with `'`; for several lines use `'''`"},
     {"comment", "control characters", "a comment holds a control character", "remove it"},
     {"", "unknown escape sequence", "", "write `\\\\` for a backslash, or use a literal string: `'…'`"},
     {"", "escape sequence", "", "write `\\u00XX` instead"},
@@ -75,10 +78,9 @@ constexpr Advice kAdvice[] = {
      "an inline table stays on one line: `{ key = value, key = value }`"},
     {"", "expected '=', saw", "", "write `key = value`"},
     {"", "expected value, saw", "a value is missing after `=`", "write `key = value`"},
-    {"", "could not determine value type", "this is not a TOML value",
+    {"", "could not determine value type", kNoValue,
      "text needs quotes: `\"…\"`; booleans are `true` and `false`"},
-    {"boolean", "", "this is not a TOML value",
-     "booleans are `true` and `false`; text needs quotes: `\"…\"`"},
+    {"boolean", "", kNoValue, "booleans are `true` and `false`; text needs quotes: `\"…\"`"},
     {"", "expected value-terminator", "", "put a line break or a comma after the value"},
     {"", "expected a comment or whitespace", "", "put each key on a line of its own"},
     {"", "leading zeroes are prohibited", "", "write the number without the zero, or put it in quotes"},
@@ -87,6 +89,15 @@ constexpr Advice kAdvice[] = {
      "write `[[exec.allow]]`"},
     {"", "multi-line strings are prohibited", "", "write the key on one line"},
 };
+
+// The characters up to the next one that ends a value.
+std::uint32_t word_length(const Source& source, Span span) {
+  const std::string_view line = source.line(span.line);
+  const std::size_t at = source.offset_of(span.line, span.column) - source.line_starts[span.line - 1];
+  const std::string_view word =
+      line.substr(at, std::min(line.find_first_of(" \t,]}#", at), line.size()) - at);
+  return std::max<std::uint32_t>(1, static_cast<std::uint32_t>(count_code_points(word)));
+}
 
 const Advice* advice_for(const Complaint& complaint) {
   for (const Advice& advice : kAdvice)
@@ -178,12 +189,15 @@ void report_toml_error(const Source& source, const toml::parse_error& error, Dia
   const Complaint complaint = take_apart(error.description());
   const toml::source_position begin = error.source().begin;
   const std::uint32_t line = std::min(begin.line, static_cast<std::uint32_t>(source.line_starts.size()));
-  const Span span{std::max(line, 1u), std::max(begin.column, 1u), 1};
+  Span span{std::max(line, 1u), std::max(begin.column, 1u), 1};
   if (complaint.reason.starts_with("cannot redefine") || complaint.reason.starts_with("cannot insert")) {
     report_duplicate(source, span, complaint.reason, diagnostics);
     return;
   }
   const Advice* advice = advice_for(complaint);
+  if (advice != nullptr && advice->message == kUnclosed)
+    span = unclosed_string(source, span.line).value_or(span);
+  if (advice != nullptr && advice->message == kNoValue) span.length = word_length(source, span);
   const bool own = advice != nullptr && !advice->message.empty();
   diagnostics.report(Kind::toml_syntax, span,
                      own ? std::string(advice->message) : with_backticks(complaint.reason),

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
+#include <array>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "policyc/text.hpp"
 
@@ -20,13 +22,13 @@ std::size_t skip_string(std::string_view text, std::size_t at) {
   at += multi_line ? 3 : 1;
   while (at < text.size()) {
     const char c = text[at];
-    if (escapes && c == '\\') {
-      at += 2;
+    if (c != quote_mark && c != '\\' && c != '\n') {
+      ++at;
       continue;
     }
-    if (!multi_line && c == '\n') return at;
     if (c != quote_mark) {
-      ++at;
+      if (!multi_line && c == '\n') return at;
+      at += escapes && c == '\\' ? 2 : 1;
       continue;
     }
     std::size_t run = 1;
@@ -37,24 +39,31 @@ std::size_t skip_string(std::string_view text, std::size_t at) {
   return text.size();
 }
 
+constexpr std::array<bool, 256> structural_bytes() {
+  std::array<bool, 256> table{};
+  for (const char c : std::string_view("\"'#[]{}.=,\n")) table[static_cast<unsigned char>(c)] = true;
+  return table;
+}
+constexpr auto kStructural = structural_bytes();
+
 struct LimitScan {
   std::size_t nesting = 0, dots = 0, values = 0;
 
-  // What is wrong with the structural character `c`, if anything.
-  std::optional<Kind> step(char c) {
+  // Which limit the structural character `c` breaks; empty when none.
+  std::string step(char c) {
     switch (c) {
       case '[':
       case '{':
         dots = 0;
         ++values;
-        if (++nesting > kMaxNesting) return Kind::nested_too_deep;
+        if (++nesting > kMaxNesting) return fmt::format("values are nested more than {} deep", kMaxNesting);
         break;
       case ']':
       case '}':
         if (nesting > 0) --nesting;
         break;
       case '.':
-        if (++dots >= kMaxKeyParts) return Kind::nested_too_deep;
+        if (++dots >= kMaxKeyParts) return fmt::format("a key has more than {} parts", kMaxKeyParts);
         break;
       case '=':
       case ',':
@@ -67,8 +76,8 @@ struct LimitScan {
       default:
         break;
     }
-    if (values > kMaxValues) return Kind::too_many_values;
-    return std::nullopt;
+    if (values > kMaxValues) return fmt::format("the file has more than {} values", kMaxValues);
+    return {};
   }
 };
 
@@ -139,6 +148,10 @@ bool within_limits(const Source& source, Diagnostics& diagnostics) {
   LimitScan scan;
   for (std::size_t at = 0; at < text.size();) {
     const char c = text[at];
+    if (!kStructural[static_cast<unsigned char>(c)]) {
+      ++at;
+      continue;
+    }
     if (c == '"' || c == '\'') {
       at = skip_string(text, at);
       continue;
@@ -147,22 +160,31 @@ bool within_limits(const Source& source, Diagnostics& diagnostics) {
       at = std::min(text.find('\n', at), text.size());
       continue;
     }
-    const std::optional<Kind> problem = scan.step(c);
-    if (problem == Kind::nested_too_deep) {
-      diagnostics.report(*problem, source.span_at(at),
-                         c == '.' ? fmt::format("a key has more than {} parts", kMaxKeyParts)
-                                  : fmt::format("values are nested more than {} deep", kMaxNesting));
-      return false;
-    }
-    if (problem == Kind::too_many_values) {
-      diagnostics.report(*problem, source.span_at(at),
-                         fmt::format("the file has more than {} values", kMaxValues),
-                         "split it into several policies");
+    if (std::string broken = scan.step(c); !broken.empty()) {
+      diagnostics.report(Kind::too_complex, source.span_at(at), std::move(broken));
       return false;
     }
     ++at;
   }
   return true;
+}
+
+std::optional<Span> unclosed_string(const Source& source, std::uint32_t line) {
+  const std::string_view text = source.line(line);
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] == '#') break;
+    if (text[at] != '"' && text[at] != '\'') {
+      ++at;
+      continue;
+    }
+    const std::size_t start = at;
+    at = skip_string(text, at);
+    const bool closed = at - start > 1 && text[at - 1] == text[start];
+    if (closed && at <= text.size()) continue;
+    const auto length = static_cast<std::uint32_t>(count_code_points(text.substr(start)));
+    return source.span_at(source.line_starts[line - 1] + start, length);
+  }
+  return std::nullopt;
 }
 
 Span place_in_string(const Source& source, Span literal, std::size_t first, std::size_t count) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "policyc/diagnostic.hpp"
 #include "policyc/source.hpp"
@@ -23,5 +24,8 @@ bool within_limits(const Source& source, Diagnostics& diagnostics);
 // Where `count` characters of a string's value stand in the file, from the value's code point `first` on.
 // `literal` is the place of the string with its quotes. What runs over the end of a line is cut there.
 Span place_in_string(const Source& source, Span literal, std::size_t first, std::size_t count);
+
+// Where a string starts that is not closed on this line, for a line that does not start inside one.
+std::optional<Span> unclosed_string(const Source& source, std::uint32_t line);
 
 }  // namespace x0x::policyc
