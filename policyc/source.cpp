@@ -3,13 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "policyc/file_handle.hpp"
 #include "policyc/text.hpp"
 
 namespace x0x::policyc {
@@ -18,17 +18,6 @@ namespace {
 
 constexpr std::size_t kCheckpointBytes = 4096;
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-
-struct Descriptor {
-  int number = -1;
-  bool owned = false;
-  Descriptor(int fd, bool own) : number(fd), owned(own) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (owned && number >= 0) close(number);
-  }
-};
 
 const char* kind_of(mode_t mode) {
   if (S_ISDIR(mode)) return "a directory";
@@ -177,10 +166,10 @@ std::optional<Source> load_source(const std::string& path, std::string& error) {
   const std::string name = standard_input ? "<stdin>" : path;
   const std::string shown = standard_input ? "standard input" : quote(path, 4096);
   // Non-blocking, so that a pipe nobody writes to is refused instead of waited for.
-  const Descriptor file(standard_input ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK),
-                        !standard_input);
+  const FileHandle file(standard_input ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                                       : open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat info {};
-  if (file.number < 0 || fstat(file.number, &info) != 0) {
+  if (!file || fstat(file.get(), &info) != 0) {
     error = fmt::format("cannot open {}: {}", shown, std::strerror(errno));
     return std::nullopt;
   }
@@ -196,7 +185,7 @@ std::optional<Source> load_source(const std::string& path, std::string& error) {
   std::string text;
   const std::size_t expected =
       S_ISREG(info.st_mode) ? static_cast<std::size_t>(info.st_size) : std::size_t{64} << 10;
-  if (!read_all(file.number, expected, shown, text, error)) return std::nullopt;
+  if (!read_all(file.get(), expected, shown, text, error)) return std::nullopt;
   return make_source(name, std::move(text));
 }
 
