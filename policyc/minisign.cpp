@@ -143,6 +143,15 @@ std::vector<PublicKey> parse_public_keys(Bytes text, const std::string& name) {
   return keys;
 }
 
+std::vector<PublicKey> load_public_keys(const std::vector<std::string>& paths) {
+  std::vector<PublicKey> keys;
+  for (const std::string& path : paths) {
+    const std::vector<PublicKey> more = parse_public_keys(read_file(path, kMaxTrustFileBytes), path);
+    keys.insert(keys.end(), more.begin(), more.end());
+  }
+  return keys;
+}
+
 std::string format_public_key(const PublicKey& key, const std::string& untrusted_comment) {
   check_comment(untrusted_comment, kMaxUntrustedComment);
   std::vector<std::uint8_t> raw{'E', 'd'};

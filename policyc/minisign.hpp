@@ -30,6 +30,7 @@ struct PublicKey {
 
 // Keys one after another, with or without comment lines: a public key file, or a whole trust file.
 std::vector<PublicKey> parse_public_keys(Bytes text, const std::string& name);
+std::vector<PublicKey> load_public_keys(const std::vector<std::string>& paths);
 std::string format_public_key(const PublicKey& key, const std::string& untrusted_comment);
 
 // A signature and the comment that is signed with it: a .minisig file, or a record of a table.

@@ -2,22 +2,17 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "policyc/emit.hpp"
+#include "tests/support/table.hpp"
 
 namespace x0x::policyc {
 
 inline Policy sample_policy(std::uint64_t version = 42) {
-  Policy policy;
+  Policy policy = test::policy({test::entry(0xaa, 0xbb, {{"uptime"}, {"df", "-h"}})});
   policy.name = "edge";
   policy.version = version;
-  policy.exec.enabled = true;
-  Entry& entry = policy.entries.emplace_back();
-  entry.agent.fill(0xaa);
-  entry.machine.fill(0xbb);
-  for (const char* word : {"uptime", "df"}) entry.commands.emplace_back().argv.emplace_back().text = word;
   return policy;
 }
 

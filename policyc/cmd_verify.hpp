@@ -1,0 +1,34 @@
+// `x0x-policyc verify`: would a node with this trust file load this table, and who signed it?
+//
+// tests/policyc/keys_cli_test.cpp.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace x0x::policyc {
+
+struct VerifyOptions {
+  std::string table;
+  std::string trust;
+  std::vector<std::string> public_keys;  // known, but without a vote
+  std::string detach;                    // empty: write nothing
+  bool json = false;
+  std::optional<std::uint64_t> now;  // Unix seconds; absent: the clock
+};
+
+// The report goes to `out`, a refusal in one line to `err`.
+int run_verify(const VerifyOptions& options, std::ostream& out, std::ostream& err);
+
+// Registers the subcommand; when it is chosen, `run` becomes what main has to call.
+void add_verify_command(CLI::App& app, std::function<int()>& run);
+
+}  // namespace x0x::policyc

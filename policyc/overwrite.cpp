@@ -1,0 +1,36 @@
+#include "policyc/overwrite.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <vector>
+
+#include "policyc/ephemeral.hpp"
+#include "policyc/read_file.hpp"
+#include "policyc/user_error.hpp"
+#include "schema/blob_format.hpp"
+
+namespace x0x::policyc {
+
+void check_overwrite(const std::string& path, std::uint64_t version) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return;  // writing says what is wrong with it
+  const std::vector<std::uint8_t> file = read_file(path, blob::kMaxFileBytes);
+  if (file.empty()) return;
+  std::vector<std::uint8_t> storage;
+  const Result<Envelope> envelope = open_envelope(UntrustedBytes{file});
+  const Result<BlobView> old =
+      envelope.ok() ? open_payload(envelope.value().payload, storage) : Result<BlobView>(envelope.fault());
+  if (!old.ok())
+    throw UserError(
+        fmt::format("`{}` exists and is not a decision table; choose another name or add `--force`", path),
+        kExitRefused);
+  if (old.value().policy_version() > version)
+    throw UserError(
+        fmt::format("`{}` holds version {}, and this would put version {} in its place; raise the "
+                    "version or add `--force`",
+                    path, old.value().policy_version(), version),
+        kExitRefused);
+}
+
+}  // namespace x0x::policyc
