@@ -1,19 +1,16 @@
 // `x0x-policyc compile`: parse -> check -> lower -> emit -> sign, and a file that appears whole or not at
 // all.
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "policyc/atomic_file.hpp"
 #include "policyc/cmd_check.hpp"
 #include "policyc/commands.hpp"
 #include "policyc/compile.hpp"
-#include "policyc/ephemeral.hpp"
 #include "policyc/hex.hpp"
-#include "policyc/load_policy.hpp"
 #include "policyc/minisign.hpp"
+#include "policyc/overwrite.hpp"
 #include "policyc/parse.hpp"
-#include "policyc/read_file.hpp"
 #include "policyc/render.hpp"
 #include "policyc/signatures.hpp"
 #include "policyc/text.hpp"
@@ -60,34 +57,6 @@ void settle_expiry(const CompileOptions& options, Policy& policy) {
                                 format_utc(*policy.expires), format_utc(*policy.not_before)));
 }
 
-// A table that is already there is replaced only by one that a node would accept after it.
-void check_existing(const CompileOptions& options, const Policy& policy,
-                    const std::vector<std::uint8_t>& payload) {
-  if (options.force || access(options.output.c_str(), F_OK) != 0) return;
-  const std::vector<std::uint8_t> file = read_file(options.output, blob::kMaxFileBytes);
-  std::vector<std::uint8_t> storage;
-  const Result<Envelope> envelope = open_envelope({file});
-  const Result<BlobView> table =
-      envelope.ok() ? open_payload(envelope.value().payload, storage) : envelope.fault();
-  if (!table.ok())
-    throw UserError(
-        fmt::format("{}: exists and is not a decision table; --force overwrites it", options.output),
-        kExitRefused);
-  const std::uint64_t existing = table.value().policy_version();
-  if (existing > *policy.version)
-    throw UserError(
-        fmt::format(
-            "{}: holds version {}, this would be version {}; nodes refuse to go back, --force overwrites it",
-            options.output, existing, *policy.version),
-        kExitRefused);
-  const Bytes old = table.value().payload();
-  if (existing == *policy.version && !std::equal(old.begin(), old.end(), payload.begin(), payload.end()))
-    fmt::print(stderr,
-               "x0x-policyc: note: {} held version {} with other content; nodes that loaded it will refuse "
-               "this one\n",
-               options.output, existing);
-}
-
 void print_summary(const CompileOptions& options, const Policy& policy, const CompiledPolicy& compiled,
                    std::size_t file_bytes) {
   const BlobView& table = compiled.table;
@@ -121,7 +90,10 @@ int run_compile(const CompileOptions& options) {
     return kExitRefused;
   }
 
-  check_existing(options, *policy, compiled->payload);
+  if (!options.force && check_overwrite(options.output, compiled->table))
+    fmt::print(stderr,
+               "x0x-policyc: note: {} held version {} with other content; nodes that loaded it will refuse this one\n",
+               options.output, *policy->version);
   const SecretKey key = load_secret_key(options.key, options.password);
   const std::vector<std::uint8_t> file = sign_table(compiled->payload, key, options.comment);
   write_file_atomically(options.output, file);

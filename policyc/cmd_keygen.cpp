@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 
 #include "policyc/atomic_file.hpp"
+#include "policyc/commands.hpp"
 #include "policyc/user_error.hpp"
 
 namespace x0x::policyc {

@@ -3,15 +3,10 @@
 // tests/policyc/keys_cli_test.cpp.
 #pragma once
 
-#include <functional>
 #include <iosfwd>
 #include <string>
 
 #include "policyc/minisign.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace x0x::policyc {
 
@@ -25,8 +20,5 @@ struct KeygenOptions {
 };
 
 int run_keygen(const KeygenOptions& options, std::ostream& out);
-
-// Registers the subcommand; when it is chosen, `run` becomes what main has to call.
-void add_keygen_command(CLI::App& app, std::function<int()>& run);
 
 }  // namespace x0x::policyc

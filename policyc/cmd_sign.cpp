@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>
 
 #include "policyc/atomic_file.hpp"
+#include "policyc/commands.hpp"
 #include "policyc/ephemeral.hpp"
 #include "policyc/hex.hpp"
 #include "policyc/overwrite.hpp"
@@ -88,7 +88,7 @@ int run_sign(const SignOptions& options, std::ostream& out) {
         kExitRefused);
   const BlobView& view = opened.value();
   const std::string target = options.output.empty() ? options.table : options.output;
-  if (!options.force) check_overwrite(target, view.policy_version());
+  if (!options.force) check_overwrite(target, view);
 
   Signature signature = options.key.empty() ? attach(options, table.payload) : make_signature(options, view);
   const std::string id = key_id(signature.number);

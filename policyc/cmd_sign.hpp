@@ -3,16 +3,11 @@
 // Nothing is signed that a node could not open. tests/policyc/keys_cli_test.cpp.
 #pragma once
 
-#include <functional>
 #include <iosfwd>
 #include <string>
 #include <vector>
 
 #include "policyc/password.hpp"
-
-namespace CLI {
-class App;
-}
 
 namespace x0x::policyc {
 
@@ -28,8 +23,5 @@ struct SignOptions {
 };
 
 int run_sign(const SignOptions& options, std::ostream& out);
-
-// Registers the subcommand; when it is chosen, `run` becomes what main has to call.
-void add_sign_command(CLI::App& app, std::function<int()>& run);
 
 }  // namespace x0x::policyc

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <ctime>
 #include <iostream>
 #include <map>
@@ -10,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "policyc/atomic_file.hpp"
+#include "policyc/commands.hpp"
 #include "policyc/read_file.hpp"
 #include "policyc/text.hpp"
 #include "policyc/user_error.hpp"

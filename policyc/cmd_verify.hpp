@@ -4,15 +4,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <iosfwd>
 #include <optional>
 #include <string>
 #include <vector>
-
-namespace CLI {
-class App;
-}
 
 namespace x0x::policyc {
 
@@ -27,8 +22,5 @@ struct VerifyOptions {
 
 // The report goes to `out`, a refusal in one line to `err`.
 int run_verify(const VerifyOptions& options, std::ostream& out, std::ostream& err);
-
-// Registers the subcommand; when it is chosen, `run` becomes what main has to call.
-void add_verify_command(CLI::App& app, std::function<int()>& run);
 
 }  // namespace x0x::policyc

@@ -38,9 +38,9 @@ int main(int argc, char** argv) {
   std::function<int()> run;
   add_check_command(app, run);
   add_compile_command(app, run);
-  // add_keygen_command(app, run);
-  // add_sign_command(app, run);
-  // add_verify_command(app, run);
+  add_keygen_command(app, run);
+  add_sign_command(app, run);
+  add_verify_command(app, run);
   add_inspect_command(app, run);
   add_decompile_command(app, run);
   add_explain_command(app, run);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -12,11 +13,11 @@
 
 namespace x0x::policyc {
 
-void check_overwrite(const std::string& path, std::uint64_t version) {
+bool check_overwrite(const std::string& path, const BlobView& table) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return;  // writing says what is wrong with it
+  if (!std::filesystem::is_regular_file(path, error)) return false;  // writing says what is wrong with it
   const std::vector<std::uint8_t> file = read_file(path, blob::kMaxFileBytes);
-  if (file.empty()) return;
+  if (file.empty()) return false;
   std::vector<std::uint8_t> storage;
   const Result<Envelope> envelope = open_envelope(UntrustedBytes{file});
   const Result<BlobView> old =
@@ -25,12 +26,14 @@ void check_overwrite(const std::string& path, std::uint64_t version) {
     throw UserError(
         fmt::format("`{}` exists and is not a decision table; choose another name or add `--force`", path),
         kExitRefused);
-  if (old.value().policy_version() > version)
+  if (old.value().policy_version() > table.policy_version())
     throw UserError(
         fmt::format("`{}` holds version {}, and this would put version {} in its place; raise the "
                     "version or add `--force`",
-                    path, old.value().policy_version(), version),
+                    path, old.value().policy_version(), table.policy_version()),
         kExitRefused);
+  return old.value().policy_version() == table.policy_version() &&
+         !std::ranges::equal(old.value().payload(), table.payload());
 }
 
 }  // namespace x0x::policyc

@@ -1,6 +1,5 @@
 #include "policyc/timestamp.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <charconv>
@@ -34,9 +33,13 @@ std::optional<std::int64_t> read_offset(std::string_view text) {
 }  // namespace
 
 std::string format_utc(std::uint64_t secs) {
-  constexpr std::uint64_t kLast = 253'402'300'799;  // 9999-12-31T23:59:59Z
-  if (secs > kLast) return fmt::format("@{}", secs);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(secs)));
+  constexpr std::uint64_t kEndOfYear9999 = 253'402'300'799;
+  if (secs > kEndOfYear9999) return fmt::format("{} seconds after 1970", secs);
+  const std::time_t when = static_cast<std::time_t>(secs);
+  std::tm parts{};
+  gmtime_r(&when, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
 std::optional<std::uint64_t> parse_utc(const std::string& text) {

@@ -8,7 +8,7 @@
 #include "policyc/hex.hpp"
 #include "policyc/read_table.hpp"
 #include "policyc/text.hpp"
-#include "policyc/utc.hpp"
+#include "policyc/timestamp.hpp"
 
 namespace x0x::policyc {
 

@@ -13,8 +13,8 @@
 #include "policyc/cmd_verify.hpp"
 #include "policyc/overwrite.hpp"
 #include "policyc/signatures.hpp"
+#include "policyc/timestamp.hpp"
 #include "policyc/user_error.hpp"
-#include "policyc/utc.hpp"
 #include "tests/support/password_pipe.hpp"
 #include "tests/support/sample_payload.hpp"
 #include "tests/support/scratch.hpp"
@@ -303,10 +303,14 @@ TEST_CASE("a newer table and a file that is no table are not overwritten") {
   CHECK(desk.sign(options).code == kExitOk);
 
   const std::string newer = desk.scratch.path("newer.x0xp");
-  CHECK_NOTHROW(check_overwrite(newer, 43));
-  CHECK_NOTHROW(check_overwrite(newer, 44));
-  CHECK_THROWS_AS(check_overwrite(newer, 42), UserError);
-  CHECK_NOTHROW(check_overwrite(desk.scratch.path("nothing"), 0));
+  const auto table = [](std::uint64_t version) { return test::open_policy(sample_policy(version)); };
+  CHECK_FALSE(check_overwrite(newer, table(43).view));
+  CHECK_FALSE(check_overwrite(newer, table(44).view));
+  CHECK_THROWS_AS(check_overwrite(newer, table(42).view), UserError);
+  CHECK_FALSE(check_overwrite(desk.scratch.path("nothing"), table(1).view));
+  Policy changed = sample_policy(43);
+  changed.name = "other";
+  CHECK(check_overwrite(newer, test::open_policy(changed).view));
 }
 
 TEST_CASE("signing what a node could not open is refused") {
