@@ -1,0 +1,301 @@
+// Nothing of a session is alive after `gone`, whatever it does; and nothing survives the enforcer.
+#include "enforcer/supervisor.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <memory>
+
+#include "tests/support/session.hpp"
+
+using namespace x0x;
+using namespace x0x::test;
+
+namespace {
+
+constexpr std::size_t kTreeSize = 8;  // the probe's tree
+
+// Runs a test case with the walk over /proc alone, and again inside a cgroup where there is one.
+struct BothWays {
+  int delegated = -1;
+  explicit BothWays(bool with_cgroup) {
+    if (!with_cgroup) return;
+    delegated = find_delegated_cgroup();
+    if (delegated < 0) MESSAGE("no delegated cgroup here: only the walk was shown");
+  }
+  static std::string name() { return "x0x-" + std::to_string(getpid()) + "-0"; }
+  ~BothWays() {
+    if (delegated < 0) return;
+    remove_session_cgroups(delegated, 4);
+    CHECK(faccessat(delegated, name().c_str(), F_OK, 0) == -1);
+    close(delegated);
+  }
+};
+
+void wait_for_tree(Session& session) {
+  while (session.pids().size() < kTreeSize) {
+    REQUIRE_FALSE(session.ended);
+    session.step_once();
+  }
+}
+
+std::string cgroup_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/cgroup");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("0::")) return line.substr(3);
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("attack 10: a tree that hides and ignores SIGTERM is killed to the last") {
+  for (const bool with_cgroup : {false, true}) {
+    LeavesNothing watch;
+    BothWays ways(with_cgroup);
+    if (with_cgroup && ways.delegated < 0) continue;
+    CAPTURE(with_cgroup);
+    Plan plan({"tree", "stay"});
+    plan->delegated = ways.delegated;
+    Session session(*plan);
+    wait_for_tree(session);
+    const auto pids = session.pids();
+    CHECK(count_alive(pids) == kTreeSize);
+    CHECK(cgroup_of(pids[0]).ends_with("/" + BothWays::name()) == with_cgroup);
+    signal_session(session.spawned, SessionSignal::terminate);  // all of them ignore it
+    signal_session(session.spawned, SessionSignal::kill);
+    session.finish();
+    CHECK(session.gone);
+    CHECK(session.exited);
+    CHECK(WTERMSIG(session.status) == SIGKILL);
+    CHECK(count_alive(pids) == 0);
+  }
+}
+
+TEST_CASE("attack 10: leftovers that hold stdout open are killed when the command ends") {
+  for (const bool with_cgroup : {false, true}) {
+    LeavesNothing watch;
+    BothWays ways(with_cgroup);
+    if (with_cgroup && ways.delegated < 0) continue;
+    CAPTURE(with_cgroup);
+    Plan plan({"tree", "exit"});
+    plan->delegated = ways.delegated;
+    Session session(*plan);
+    wait_for_tree(session);
+    const auto pids = session.pids();
+    session.close_stdin();
+    session.finish();
+    CHECK(WEXITSTATUS(session.status) == 7);
+    CHECK(session.gone);
+    CHECK(count_alive(pids) == 0);
+  }
+}
+
+TEST_CASE("a tree that keeps growing while it is hunted is killed to the last") {
+  for (const bool with_cgroup : {false, true}) {
+    LeavesNothing watch;
+    BothWays ways(with_cgroup);
+    if (with_cgroup && ways.delegated < 0) continue;
+    CAPTURE(with_cgroup);
+    Plan plan({"breed"});
+    plan->delegated = ways.delegated;
+    if (geteuid() != 0) plan->limits[4] = 300;
+    Session session(*plan);
+    session.wait_for("main=");
+    poll(nullptr, 0, 20);  // let it grow a little
+    signal_session(session.spawned, SessionSignal::kill);
+    session.finish();
+    CHECK(session.gone);
+  }
+}
+
+TEST_CASE("SIGTERM reaches every process once, and a handler runs") {
+  LeavesNothing watch;
+  Plan plan({"polite"});
+  Session session(*plan);
+  session.wait_for("child=");
+  session.wait_for("main=");
+  signal_session(session.spawned, SessionSignal::terminate);
+  session.finish();
+  CHECK(WEXITSTATUS(session.status) == 9);
+  CHECK(session.out.find("term\nterm\n") != std::string::npos);
+  CHECK(session.gone);
+}
+
+TEST_CASE("a shell does not go on to its next command between the signals") {
+  LeavesNothing watch;
+  Plan plan({});
+  plan.set_argv({"sh", "-c", "echo ready; sleep 1000; echo next"});
+  for (int i = 0; i < 20; ++i) {
+    Session session(*plan);
+    session.wait_for("ready");
+    signal_session(session.spawned, SessionSignal::terminate);
+    session.finish();
+    CHECK(session.out == "ready\n");
+    CHECK(WTERMSIG(session.status) == SIGTERM);
+  }
+}
+
+TEST_CASE("a deep chain is killed to the last") {
+  LeavesNothing watch;
+  Plan plan({"chain", "300"});
+  Session session(*plan);
+  while (session.pids().size() < 301) session.step_once();
+  const auto pids = session.pids();
+  signal_session(session.spawned, SessionSignal::kill);
+  session.finish();
+  CHECK(session.gone);
+  CHECK(count_alive(pids) == 0);
+}
+
+TEST_CASE("a command cannot disturb its supervisor with any signal that can be blocked") {
+  LeavesNothing watch;
+  Plan plan({"annoy-supervisor"});
+  Session session(*plan);
+  session.wait_for("done");
+  session.close_stdin();
+  session.finish();
+  CHECK(WEXITSTATUS(session.status) == 3);
+  CHECK(session.gone);
+}
+
+TEST_CASE("a supervisor that its command has stopped still kills") {
+  LeavesNothing watch;
+  Plan plan({"stop-supervisor"});
+  Session session(*plan);
+  session.wait_for("main=");
+  signal_session(session.spawned, SessionSignal::kill);
+  session.finish();
+  CHECK(session.gone);
+}
+
+TEST_CASE("an abandoned session ends without `gone` and its processes are strays") {
+  LeavesNothing watch;
+  Plan plan({"tree", "stay"}), other({"stay"});
+  Session bystander(*other);
+  bystander.wait_for("main=");
+  {
+    Session session(*plan);
+    wait_for_tree(session);
+    const auto pids = session.pids();
+    signal_session(session.spawned, SessionSignal::abandon);
+    session.finish();
+    CHECK_FALSE(session.gone);
+    const pid_t spare[] = {bystander.spawned.supervisor};
+    close_session(session.spawned);
+    while (reap_strays(spare) != 0) poll(nullptr, 0, 1);
+    CHECK(count_alive(pids) == 0);
+  }
+  CHECK(alive(static_cast<pid_t>(bystander.value("main"))));
+  signal_session(bystander.spawned, SessionSignal::terminate);
+  bystander.finish();
+  CHECK(bystander.gone);
+  CHECK(WTERMSIG(bystander.status) == SIGTERM);
+}
+
+TEST_CASE("a command that kills its supervisor leaves strays that the enforcer kills") {
+  LeavesNothing watch;
+  Plan plan({"tree", "kill-supervisor"});
+  Session session(*plan);
+  wait_for_tree(session);
+  const auto pids = session.pids();
+  session.close_stdin();
+  session.finish();
+  CHECK_FALSE(session.gone);
+  CHECK(count_alive(pids) >= kTreeSize - 1);  // the command itself goes with its supervisor
+  close_session(session.spawned);
+  while (reap_strays({}) != 0) poll(nullptr, 0, 1);
+  CHECK(count_alive(pids) == 0);
+}
+
+TEST_CASE("nothing survives an enforcer that is killed") {
+  for (const bool with_cgroup : {false, true}) {
+    LeavesNothing watch;
+    BothWays ways(with_cgroup);
+    if (with_cgroup && ways.delegated < 0) continue;
+    CAPTURE(with_cgroup);
+    int report[2];
+    REQUIRE(pipe2(report, O_CLOEXEC) == 0);
+    const pid_t enforcer = fork();
+    if (enforcer == 0) {
+      prctl(PR_SET_CHILD_SUBREAPER, 1);
+      Plan plan({"tree", "stay"});
+      plan->delegated = ways.delegated;
+      Session session(*plan);
+      wait_for_tree(session);
+      auto pids = session.pids();
+      pids.push_back(session.spawned.supervisor);
+      if (write(report[1], pids.data(), pids.size() * sizeof(pid_t)) < 0) _exit(1);
+      for (;;) pause();
+    }
+    pid_t pids[kTreeSize + 1];
+    REQUIRE(read(report[0], pids, sizeof pids) == sizeof pids);
+    kill(enforcer, SIGKILL);
+    waitpid(enforcer, nullptr, 0);
+    // We are the nearest subreaper: the supervisor is ours now. It ends when all are dead.
+    int status = -1;
+    REQUIRE(waitpid(pids[kTreeSize], &status, 0) == pids[kTreeSize]);
+    CHECK(status == 0);
+    CHECK(count_alive({pids, pids + kTreeSize}) == 0);
+    const std::string left = "x0x-" + std::to_string(enforcer) + "-0";
+    if (with_cgroup) CHECK(unlinkat(ways.delegated, left.c_str(), AT_REMOVEDIR) == 0);  // it is empty
+    close(report[0]);
+    close(report[1]);
+  }
+}
+
+TEST_CASE("nothing survives an enforcer that is killed while the supervisor is stopped") {
+  LeavesNothing watch;
+  int report[2];
+  REQUIRE(pipe2(report, O_CLOEXEC) == 0);
+  const pid_t enforcer = fork();
+  if (enforcer == 0) {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    Plan plan({"stop-supervisor"});
+    Session session(*plan);
+    session.wait_for("main=");
+    const pid_t pids[] = {session.spawned.supervisor, session.pids().at(0)};
+    if (write(report[1], pids, sizeof pids) < 0) _exit(1);
+    for (;;) pause();
+  }
+  pid_t pids[2];
+  REQUIRE(read(report[0], pids, sizeof pids) == sizeof pids);
+  kill(enforcer, SIGKILL);
+  waitpid(enforcer, nullptr, 0);
+  REQUIRE(waitpid(pids[0], nullptr, 0) == pids[0]);
+  CHECK_FALSE(alive(pids[1]));
+  close(report[0]);
+  close(report[1]);
+}
+
+TEST_CASE("a supervisor holds no descriptor of another session") {
+  LeavesNothing watch;
+  Plan reader({}), other({"stay"});
+  reader.set_argv({"cat"});
+  Session cat(*reader);
+  Session later(*other);  // forked while the enforcer held cat's stdin
+  later.wait_for("main=");
+  cat.close_stdin();
+  cat.finish();  // sees the end of its input although `later` lives on
+  CHECK(cat.status == 0);
+}
+
+TEST_CASE("many sessions at once") {
+  LeavesNothing watch;
+  Plan plan({"tree", "exit"});
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (int i = 0; i < 12; ++i) sessions.push_back(std::make_unique<Session>(*plan));
+  std::vector<pid_t> pids;
+  for (auto& session : sessions) {
+    wait_for_tree(*session);
+    for (const pid_t pid : session->pids()) pids.push_back(pid);
+  }
+  for (auto& session : sessions) session->close_stdin();
+  for (auto& session : sessions) session->finish();
+  CHECK(count_alive(pids) == 0);
+}

@@ -1,0 +1,201 @@
+#include "tests/support/session.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace x0x::test {
+namespace {
+
+std::vector<pid_t> supervisors;  // of all sessions of this process
+
+const char* const kEnvironment[] = {kChildPath, "HOME=/home/test", "LANG=C.UTF-8", "LC_ALL=C.UTF-8"};
+
+std::vector<std::string> open_descriptors() {
+  std::vector<std::string> all;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (!gone) all.push_back(entry.path().filename().string());
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+void drain(int& fd, std::string& into) {
+  char buffer[4096];
+  ssize_t n;
+  while (fd >= 0 && (n = read(fd, buffer, sizeof buffer)) >= 0) {
+    into.append(buffer, static_cast<std::size_t>(n));
+    if (n == 0) {
+      close(fd);
+      fd = -1;
+    }
+  }
+}
+
+}  // namespace
+
+std::string probe_path() {
+  return std::filesystem::absolute(X0X_PROBE).string();
+}
+
+Plan::Plan(std::vector<std::string> probe_arguments) {
+  argv_ = {probe_path()};
+  argv_.insert(argv_.end(), probe_arguments.begin(), probe_arguments.end());
+  set_argv(argv_);
+  plan.file = argv_[0].c_str();
+  std::copy(std::begin(kEnvironment), std::end(kEnvironment), plan.envp);
+}
+
+void Plan::set_argv(std::vector<std::string> all) {
+  argv_ = std::move(all);
+  pointers_.clear();
+  for (const std::string& one : argv_) pointers_.push_back(one.c_str());
+  pointers_.push_back(nullptr);
+  plan.argv = pointers_.data();
+  plan.file = argv_[0].c_str();
+}
+
+void Plan::set_writable(std::vector<std::string> paths) {
+  writable_ = std::move(paths);
+  plan.limit_writes = true;
+  for (std::size_t i = 0; i < writable_.size(); ++i) plan.writable[i] = writable_[i].c_str();
+}
+
+Session::Session(const ChildPlan& plan) {
+  failed_here = spawn(plan, spawned);
+  if (failed_here != SpawnStep::none)
+    error = errno, ended = true;
+  else
+    supervisors.push_back(spawned.supervisor);
+}
+
+Session::~Session() {
+  if (!ended) {
+    signal_session(spawned, SessionSignal::kill);
+    finish();
+  }
+  std::erase(supervisors, spawned.supervisor);
+  close_session(spawned);
+  while (reap_strays(supervisors) != 0) poll(nullptr, 0, 1);
+}
+
+void Session::step_once() {
+  pollfd fds[] = {
+      {spawned.control, POLLIN, 0}, {spawned.stdout_fd, POLLIN, 0}, {spawned.stderr_fd, POLLIN, 0}};
+  REQUIRE(poll(fds, 3, 60'000) > 0);
+  drain(spawned.stdout_fd, out);
+  drain(spawned.stderr_fd, err);
+  if (fds[0].revents == 0) return;
+  SupervisorEvent events[kMaxEvents];
+  const int n = read_events(spawned, events);
+  if (n == 0) ended = true;
+  for (int i = 0; i < n; ++i) {
+    CHECK_FALSE(gone);  // nothing follows it
+    if (events[i].kind == EventKind::started) started = events[i].value;
+    if (events[i].kind == EventKind::failed)
+      failed = static_cast<SpawnStep>(events[i].value), error = events[i].error;
+    if (events[i].kind == EventKind::exited) exited = true, status = events[i].value;
+    if (events[i].kind == EventKind::gone) gone = true;
+  }
+}
+
+void Session::say(const std::string& to_stdin) {
+  REQUIRE(write(spawned.stdin_fd, to_stdin.data(), to_stdin.size()) == static_cast<ssize_t>(to_stdin.size()));
+}
+
+void Session::close_stdin() {
+  close(spawned.stdin_fd);
+  spawned.stdin_fd = -1;
+}
+
+void Session::wait_for(const std::string& in_stdout) {
+  while (out.find(in_stdout) == std::string::npos) {
+    REQUIRE_FALSE(ended);
+    step_once();
+  }
+}
+
+void Session::wait_started() {
+  while (started < 0) {
+    REQUIRE_FALSE(ended);
+    step_once();
+  }
+}
+
+void Session::finish() {
+  while (!ended) step_once();
+  drain(spawned.stdout_fd, out);
+  drain(spawned.stderr_fd, err);
+}
+
+bool Session::has_line(const std::string& line) const {
+  return ("\n" + out).find("\n" + line + "\n") != std::string::npos;
+}
+
+long Session::value(const std::string& name) const {
+  const std::string all = "\n" + out;
+  const std::size_t at = all.find("\n" + name + "=");
+  return at == std::string::npos ? -1 : std::atol(all.c_str() + at + name.size() + 2);
+}
+
+std::vector<pid_t> Session::pids() const {
+  std::vector<pid_t> all;
+  std::istringstream lines(out);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("pid=") || line.starts_with("main=") || line.starts_with("child="))
+      all.push_back(std::atoi(line.c_str() + line.find('=') + 1));
+  return all;
+}
+
+bool alive(pid_t pid) {
+  REQUIRE(pid > 1);  // 0 and below would mean many
+  return kill(pid, 0) == 0 || errno != ESRCH;
+}
+
+long count_alive(const std::vector<pid_t>& pids) {
+  return std::count_if(pids.begin(), pids.end(), alive);
+}
+
+std::string temporary_directory() {
+  char path[] = "/tmp/x0x-test-XXXXXX";
+  REQUIRE(mkdtemp(path) != nullptr);
+  return path;
+}
+
+void remove_tree(const std::string& path) {
+  std::filesystem::remove_all(path);
+}
+
+void write_file(const std::string& path, const std::string& content, unsigned mode) {
+  std::ofstream(path, std::ios::binary) << content;
+  REQUIRE(chmod(path.c_str(), mode) == 0);
+}
+
+std::string read_file(const std::string& path) {
+  std::ostringstream content;
+  content << std::ifstream(path, std::ios::binary).rdbuf();
+  return content.str();
+}
+
+LeavesNothing::LeavesNothing() : before_(open_descriptors()) {}
+
+LeavesNothing::~LeavesNothing() {
+  CHECK(open_descriptors() == before_);
+  CHECK(waitpid(-1, nullptr, WNOHANG) == -1);
+  CHECK(errno == ECHILD);
+}
+
+}  // namespace x0x::test
