@@ -1,0 +1,38 @@
+// A local descriptor that output goes to: keeps what cannot be written yet, so a slow reader never stops the
+// lease or Ctrl-C.
+//
+// The descriptor may be shared with other programs, so it is not made non-blocking; it is asked whether it
+// takes bytes, and given no more than it then must take. tests/client/sink_test.cpp shows partial writes, a
+// reader that left, and order.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace x0x::client {
+
+class Sink {
+ public:
+  // -1: keep everything in memory.
+  explicit Sink(int fd);
+
+  void write(std::string_view bytes);  // now if possible, otherwise with pump()
+  void line(std::string_view text);    // a line of our own; on a terminal it never starts in mid-line
+  void pump();
+  std::size_t pending() const { return fd_ < 0 ? 0 : buffer_.size() - start_; }
+  int error() const { return error_; }  // errno of the write that failed; from then on bytes are dropped
+  int fd() const { return fd_; }
+  const std::string& collected() const { return buffer_; }
+
+ private:
+  enum class Kind : unsigned char { memory, file, pipe, socket, other };
+
+  int fd_;
+  Kind kind_ = Kind::memory;
+  int error_ = 0;
+  bool at_line_start_ = true;
+  std::string buffer_;
+  std::size_t start_ = 0;
+};
+
+}  // namespace x0x::client
