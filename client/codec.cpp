@@ -146,6 +146,8 @@ void read_frame(Reader& reader, std::uint32_t tag, Answer& answer) {
   reader.fail(Malformed::unknown_tag);
 }
 
+constexpr std::size_t kUuidDashes[] = {8, 13, 18, 23};
+
 int digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -253,6 +255,22 @@ std::string to_hex(Bytes bytes) {
     hex += kDigits[byte & 15];
   }
   return hex;
+}
+
+std::string to_uuid(const RequestId& id) {
+  std::string text = to_hex(id);
+  for (const std::size_t at : kUuidDashes) text.insert(at, 1, '-');
+  return text;
+}
+
+bool from_uuid(std::string_view text, RequestId& id) {
+  std::string hex(text);
+  if (hex.size() == 2 * id.size() + std::size(kUuidDashes))
+    for (std::size_t i = std::size(kUuidDashes); i-- > 0;) {
+      if (hex[kUuidDashes[i]] != '-') return false;
+      hex.erase(kUuidDashes[i], 1);
+    }
+  return from_hex(hex, id);
 }
 
 }  // namespace x0x::client

@@ -100,6 +100,9 @@ Malformed decode_document(Bytes message, std::uint8_t kind, std::string_view& do
 // `hex` is exactly two digits a byte, in either case.
 bool from_hex(std::string_view hex, std::span<std::uint8_t> bytes);
 std::string to_hex(Bytes bytes);
+// A request id is shown as a UUID, as in the audit log; both that and 32 bare hex digits are read.
+std::string to_uuid(const RequestId& id);
+bool from_uuid(std::string_view text, RequestId& id);
 
 inline Bytes as_bytes(std::string_view text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};

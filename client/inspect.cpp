@@ -24,6 +24,12 @@ std::string as_shown(const Json& value) {
   if (value.is_string()) return printable(value.get<std::string>());
   if (value.is_null()) return "-";
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_object()) {
+    std::string line;
+    for (const auto& [key, part] : value.items())
+      line += fmt::format("{}{}", line.empty() ? "" : "  ", as_shown(part));
+    return line;
+  }
   return printable(value.dump());
 }
 
@@ -33,7 +39,7 @@ std::string field(const Json& object, const char* key) {
 }
 
 std::string age(const Json& session) {
-  const auto found = session.is_object() ? session.find("age_ms") : session.end();
+  const auto found = session.is_object() ? session.find("duration_ms") : session.end();
   if (found == session.end() || !found->is_number_unsigned()) return "-";
   const auto ms = found->get<std::uint64_t>();
   return fmt::format("{}.{}s", ms / 1000, ms % 1000 / 100);
@@ -73,9 +79,9 @@ std::string show_sessions(std::string_view document, Format format) {
   if (sessions == json.end() || !sessions->is_array())
     throw Failure("cannot read the enforcer's answer: it has no list of sessions");
   if (sessions->empty()) return "no session is running\n";
-  std::string text = fmt::format("{:<32}  {:<8}  {:>8}  {:>9}  {}\n", "ID", "AGENT", "PID", "AGE", "COMMAND");
+  std::string text = fmt::format("{:<36}  {:<8}  {:>8}  {:>9}  {}\n", "ID", "AGENT", "PID", "AGE", "COMMAND");
   for (const Json& session : *sessions)
-    text += fmt::format("{:<32}  {:<8.8}  {:>8}  {:>9}  {}\n", field(session, "request_id"),
+    text += fmt::format("{:<36}  {:<8.8}  {:>8}  {:>9}  {}\n", field(session, "request_id"),
                         field(session, "agent_id"), field(session, "pid"), age(session),
                         field(session, "argv_summary"));
   return text;

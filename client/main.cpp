@@ -51,6 +51,8 @@ RequestId new_request_id() {
   RequestId id{};
   if (::getrandom(id.data(), id.size(), 0) != static_cast<ssize_t>(id.size()))
     throw Failure(fmt::format("cannot get random bytes: {}", std::strerror(errno)));
+  id[6] = static_cast<std::uint8_t>((id[6] & 0x0f) | 0x40);  // a random UUID: version 4, variant 1
+  id[8] = static_cast<std::uint8_t>((id[8] & 0x3f) | 0x80);
   return id;
 }
 

@@ -131,7 +131,7 @@ std::string result_json(const Outcome& outcome, const Ending& ending) {
     warnings.push_back({{"kind", wire::kWarningNames[static_cast<std::size_t>(warning.kind)]},
                         {"message", warning.message}});
   Json result;
-  result["request_id"] = to_hex(outcome.session.request_id);
+  result["request_id"] = to_uuid(outcome.session.request_id);
   result["code"] = or_null(exit.code);
   result["signal"] = or_null(exit.signal);
   result["duration_ms"] = exit.duration_ms;

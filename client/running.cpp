@@ -54,7 +54,7 @@ std::string running_directory() {
 
 void RunningFile::open(const std::string& directory, const RequestId& id) {
   if (directory.empty()) return;
-  path_ = directory + "/" + to_hex(id);
+  path_ = directory + "/" + to_uuid(id);
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   fd_ = ::open(path_.c_str(), kFlags, 0600);
   if (fd_ < 0 && errno == ENOENT && ::mkdir(directory.c_str(), 0700) == 0)
@@ -71,13 +71,14 @@ RunningFile::~RunningFile() {
 
 int cancel_running(const std::string& directory, const std::string& id) {
   RequestId bytes{};
-  if (!from_hex(id, bytes)) throw Failure("a session's id is 32 hex digits (`x0x-exec sessions` lists them)");
+  if (!from_uuid(id, bytes))
+    throw Failure("a session's id is 32 hex digits, with or without dashes (`x0x-exec sessions` lists them)");
   if (directory.empty())
     throw Failure("cannot look for the session: `XDG_RUNTIME_DIR` is not set (press Ctrl-C where it runs)");
-  const std::string path = directory + "/" + to_hex(bytes);
+  const std::string path = directory + "/" + to_uuid(bytes);
   const std::string nobody = fmt::format(
       "no x0x-exec of this user runs session `{}` (only the client that started a session can cancel it)",
-      to_hex(bytes));
+      to_uuid(bytes));
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   if (file.get() < 0) {
     if (errno == ENOENT) throw Failure(nobody);

@@ -227,6 +227,22 @@ TEST_CASE("hex in either case, whole and nothing else") {
   CHECK_FALSE(from_hex("0x112233445566778899aabbccddeeff", id));
 }
 
+TEST_CASE("a request id is written as a UUID and read with or without dashes") {
+  const RequestId id = test_session().request_id;
+  const std::string uuid = "01020304-0506-0708-090a-0b0c0d0e0f10";
+  CHECK(to_uuid(id) == uuid);
+  RequestId read{};
+  CHECK(from_uuid(uuid, read));
+  CHECK(read == id);
+  read = {};
+  CHECK(from_uuid("0102030405060708090A0B0C0D0E0F10", read));
+  CHECK(read == id);
+  for (const char* const bad :
+       {"", "01020304-0506-0708-090a-0b0c0d0e0f1", "010203040-506-0708-090a-0b0c0d0e0f10",
+        "01020304-0506-0708-090a_0b0c0d0e0f10", "../../../../../../../../../etc/passwd"})
+    CHECK_FALSE(from_uuid(bad, read));
+}
+
 TEST_CASE("every fault says something of its own") {
   std::vector<std::string_view> seen;
   for (int i = 0; i <= static_cast<int>(Malformed::unknown_reason); ++i) {

@@ -17,12 +17,12 @@ bool contains(std::string_view text, std::string_view part) {
 
 TEST_CASE("sessions as a table") {
   const std::string text = show_sessions(
-      R"({"sessions":[{"request_id":"00112233445566778899aabbccddeeff","agent_id":"abcdef0123456789","pid":77,)"
-      R"("age_ms":12345,"argv_summary":"sleep 60\u001b[2J"},{"request_id":5},7]})",
+      R"({"sessions":[{"request_id":"00112233-4455-6677-8899-aabbccddeeff","agent_id":"abcdef0123456789","pid":77,)"
+      R"("duration_ms":12345,"argv_summary":"sleep 60\u001b[2J"},{"request_id":5},7]})",
       Format::human);
   CHECK(contains(text, "ID "));
-  CHECK(contains(text,
-                 "00112233445566778899aabbccddeeff  abcdef01        77      12.3s  sleep 60\\u{1b}[2J\n"));
+  CHECK(contains(
+      text, "00112233-4455-6677-8899-aabbccddeeff  abcdef01        77      12.3s  sleep 60\\u{1b}[2J\n"));
   CHECK(contains(text, "\n5  "));
   CHECK(show_sessions(R"({"sessions":[]})", Format::human) == "no session is running\n");
 }

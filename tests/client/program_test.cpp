@@ -205,7 +205,7 @@ TEST_CASE("`cancel ID` from another terminal") {
   ListeningPeer enforcer([&](Peer& peer) {
     peer.read_tag();
     peer.started();
-    running.set_value(to_hex(peer.session.request_id));
+    running.set_value(to_uuid(peer.session.request_id));
     CHECK(peer.read_tag_but_renewals() == 7);
     peer.exit_signal(SIGTERM);
   });

@@ -101,7 +101,7 @@ TEST_CASE("the JSON object holds everything") {
   outcome.exit->stderr_bytes_total = 1;
   outcome.exit->truncated = true;
   const nlohmann::json json = nlohmann::json::parse(result_json(outcome, ending_of(outcome)));
-  CHECK(json["request_id"] == "0102030405060708090a0b0c0d0e0f10");
+  CHECK(json["request_id"] == "01020304-0506-0708-090a-0b0c0d0e0f10");
   CHECK(json["code"].is_null());
   CHECK(json["signal"] == 9);
   CHECK(json["duration_ms"] == 1234);

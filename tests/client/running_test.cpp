@@ -59,7 +59,7 @@ TEST_CASE("the holder is found and told to end") {
   const std::string directory = base.path + "/x0x-exec";
   const pid_t child = hold_in_child(directory);
   struct stat status {};
-  REQUIRE(::stat((directory + "/" + to_hex(kId)).c_str(), &status) == 0);
+  REQUIRE(::stat((directory + "/" + to_uuid(kId)).c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0600);
   REQUIRE(::stat(directory.c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0700);
@@ -76,20 +76,20 @@ TEST_CASE("a file left behind by a killed client points at nobody and is removed
   const pid_t child = hold_in_child(directory);
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
-  CHECK(std::filesystem::exists(directory + "/" + to_hex(kId)));
+  CHECK(std::filesystem::exists(directory + "/" + to_uuid(kId)));
   CHECK(contains(why_not(directory, kIdText), "no x0x-exec of this user runs session"));
-  CHECK_FALSE(std::filesystem::exists(directory + "/" + to_hex(kId)));
+  CHECK_FALSE(std::filesystem::exists(directory + "/" + to_uuid(kId)));
 }
 
 TEST_CASE("what a file says is never believed: only its lock counts") {
   TemporaryDirectory directory;
-  std::ofstream(directory.path + "/" + to_hex(kId)) << "1\n";
+  std::ofstream(directory.path + "/" + to_uuid(kId)) << "1\n";
   CHECK(contains(why_not(directory.path, kIdText), "no x0x-exec of this user runs session"));
 }
 
 TEST_CASE("the file goes with the session, and a symlink in its place is not followed") {
   TemporaryDirectory base;
-  const std::string path = base.path + "/" + to_hex(kId);
+  const std::string path = base.path + "/" + to_uuid(kId);
   {
     RunningFile file;
     file.open(base.path, kId);
