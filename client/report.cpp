@@ -55,11 +55,13 @@ std::string seconds(std::uint64_t ms) {
 
 Ending ending_of_signal(const Outcome& outcome, int signal, std::uint64_t duration_ms) {
   const std::string how = fmt::format("{} after {}", signal_name(signal), seconds(duration_ms));
-  if (killed_by_cap(outcome))
-    return {kOwnFailure, "killed",
-            outcome.timeout_ms > 0
-                ? fmt::format("its time was up: {} (`--timeout` was {})", how, seconds(outcome.timeout_ms))
-                : fmt::format("its time was up: {} (the rule's duration cap)", how)};
+  if (killed_by_cap(outcome)) {
+    const std::string limit = outcome.timeout_ms > 0
+                                  ? fmt::format("`--timeout` was {}", seconds(outcome.timeout_ms))
+                                  : "the rule's duration cap";
+    const char* const early = signal == SIGTERM ? "; SIGTERM comes up to 5 s before it" : "";
+    return {kOwnFailure, "killed", fmt::format("its time was up: {} ({}{})", how, limit, early)};
+  }
   if (warned(outcome, wire::WarningKind::lease_expired))
     return {kOwnFailure, "killed",
             fmt::format("the lease ran out: {} (this client was stopped too long)", how)};

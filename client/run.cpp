@@ -144,7 +144,9 @@ class Runner {
     (output.stream == Stream::out ? out_ : err_).write(as_text(output.data));
   }
   void on(Warning& warning) {
-    if (terminal_.err >= 0) err_.line(warning_line(warning, terminal_.err));
+    // Our own cancel needs no warning: the last line will say it.
+    const bool known = warning.kind == wire::WarningKind::cancelled && outcome_.cancelled_here;
+    if (terminal_.err >= 0 && !known) err_.line(warning_line(warning, terminal_.err));
     outcome_.warnings.push_back(std::move(warning));
   }
   void on(const Exit& exit) { outcome_.exit = exit; }
