@@ -2,10 +2,8 @@
 
 namespace x0x {
 
-namespace {
-
-// Bytes in the well-formed sequence that starts at text[i], or 0. The ranges are Unicode's table 3-7.
-std::size_t sequence_length(Bytes text, std::size_t i) {
+// The ranges are Unicode's table 3-7.
+std::size_t utf8_length(Bytes text, std::size_t i) {
   const std::uint8_t lead = text[i];
   const std::size_t length = lead < 0x80   ? 1
                              : lead < 0xc2 ? 0
@@ -22,11 +20,9 @@ std::size_t sequence_length(Bytes text, std::size_t i) {
   return length;
 }
 
-}  // namespace
-
 bool is_utf8(Bytes text) {
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = sequence_length(text, i);
+    const std::size_t length = utf8_length(text, i);
     if (length == 0) return false;
     i += length;
   }

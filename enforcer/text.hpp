@@ -62,4 +62,7 @@ inline std::size_t url_tail_start(Bytes token) {
 // No overlong forms, no surrogates, nothing above U+10FFFF.
 bool is_utf8(Bytes text);
 
+// Bytes in the well-formed sequence that starts at text[i], or 0.
+std::size_t utf8_length(Bytes text, std::size_t i);
+
 }  // namespace x0x

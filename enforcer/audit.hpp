@@ -1,0 +1,56 @@
+// The audit log: one JSON object per line, each naming the digest of the line before.
+//
+// A record is on disk before what it allows happens: begin(), finish(), flush(), then act. What could not be
+// written is kept in order and tried again; until then the log is degraded and nothing new may be allowed. A
+// torn last line is closed off and said so, never deleted. Shown by tests/enforcer/audit_test.cpp.
+#pragma once
+
+#include "enforcer/json.hpp"
+#include "enforcer/verify.hpp"
+
+namespace x0x {
+
+inline constexpr std::size_t kAuditQueueBytes = 4u << 20;  // records that wait for the disk
+inline constexpr std::size_t kAuditTailBytes = 1u << 20;   // more than two records of the largest kind
+inline constexpr std::size_t kAuditArgvBytes = 64u << 10;  // of argv in one record
+
+std::uint64_t unix_milliseconds();
+
+class Audit {
+ public:
+  // Opens the log and finds the end of its chain. Path and queue must outlive this object.
+  Fault open(const char* path, std::span<char> queue);
+
+  // After SIGHUP: goes on in the file that has the path now, or on a fault in the one it has.
+  Fault reopen();
+
+  Json& begin(std::string_view event);
+  void finish(bool wait = true);  // wait: something must not happen before this record is durable
+  bool flush();                   // true: every record so far is durable
+
+  bool waiting() const { return waiting_; }
+  bool pending() const { return used_ > 0; }
+  bool degraded() const { return degraded_; }
+  bool has_room() const { return used_ < queue_.size() / 4; }  // the rest is for running sessions to end
+  std::uint64_t failures() const { return failures_; }
+  void count_unrecorded() { ++unrecorded_; }  // something denied while degraded
+
+ private:
+  int open_file() const;
+  Fault attach(int fd);
+  bool write_queue();
+
+  const char* path_ = nullptr;
+  int fd_ = -1;
+  std::span<char> queue_;
+  std::size_t used_ = 0, written_ = 0;  // the queue starts at the first byte that is not durable
+  Json record_{{}};
+  std::uint64_t seq_ = 0, torn_ = 0, failures_ = 0, unrecorded_ = 0;
+  Digest prev_{};
+  bool waiting_ = false, degraded_ = false, unsynced_ = false;
+};
+
+// `"argv":[…]`, or only its digest. Whole tokens up to a bound; a longer argv says so and adds its digest.
+void write_argv(Json& json, std::span<const Bytes> argv, Bytes block, bool digest_only);
+
+}  // namespace x0x

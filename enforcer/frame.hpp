@@ -1,0 +1,69 @@
+// The trusted half of the frame codec: reads what a client may send, writes what a client is told.
+//
+// The reader is stricter than bincode: every byte of a message is accounted for, a frame in the wrong
+// direction is malformed. The bytes are docs/wire.md's. Shown by tests/enforcer/frame_test.cpp.
+#pragma once
+
+#include "enforcer/decide.hpp"
+#include "enforcer/json.hpp"
+
+namespace x0x {
+
+// Who asked for what: with the connection, the name of a session.
+struct Address {
+  std::uint8_t pair[blob::kPairBytes];  // agent id, machine id
+  std::uint8_t request_id[wire::kRequestIdBytes];
+
+  Bytes agent() const { return {pair, wire::kIdBytes}; }
+  Bytes machine() const { return {pair + wire::kIdBytes, wire::kIdBytes}; }
+};
+
+// One decoded message. Everything points into the message's own bytes.
+struct Message {
+  std::uint8_t kind;
+  wire::Tag tag;
+  bool has_address;  // also set for a malformed message whose request id could still be read
+  Address address;
+  Bytes argv_block;    // every token followed by a NUL
+  std::uint32_t argc;  // tokens kept in argv
+  Bytes stdin_data;
+  std::uint32_t timeout_ms;
+  bool cwd_present;
+  Bytes argv[blob::kMaxArgc + 1];  // one more than any rule can have, so a longer argv never matches
+
+  Request request() const { return {address.pair, {argv, argc}, cwd_present, stdin_data.size(), timeout_ms}; }
+};
+
+// Decodes what follows the length field. Argv tokens are moved together in place and NUL-terminated.
+bool decode(std::span<std::uint8_t> bytes, Message& out);
+
+// Takes an argv block apart again; tokens hold no NUL. Returns how many there are.
+std::uint32_t split_argv(Bytes block, std::span<Bytes> tokens);
+
+// How a request ended. A code of -1, a signal of 0 and a denial of -1 mean "none".
+struct ExitFacts {
+  int code = -1, signal = 0;
+  std::uint64_t duration_ms = 0, stdout_bytes = 0, stderr_bytes = 0;
+  bool truncated = false;
+  int denial = -1;
+};
+
+// One message to a client, built in place: its head, or all of it when it is small.
+class Frame {
+ public:
+  explicit Frame(std::uint8_t kind) { number(kind, 1); }  // a document: its text follows
+  Frame(const Address& to, wire::Tag tag);
+  Frame& number(std::uint64_t value, std::size_t width);
+  Frame& append(Bytes bytes);
+  Frame& option(bool present, int value);
+  Bytes finish(std::size_t tail = 0);  // the frame's bytes when `tail` more will follow
+
+ private:
+  std::uint8_t bytes_[256];
+  std::size_t used_ = wire::kLengthBytes;
+};
+
+Frame warning_frame(const Address& to, wire::WarningKind kind, std::string_view message);
+Frame exit_frame(const Address& to, const ExitFacts& facts);
+
+}  // namespace x0x

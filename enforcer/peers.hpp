@@ -1,0 +1,58 @@
+// The connections of front ends: messages in, frames out, and a bound on everything a peer can make us hold.
+//
+// A peer holds one message of at most 2 MiB and kMaxUnsent of output. When every place is taken the peer that
+// has been silent longest makes room, so connections that say nothing lock nobody out. Peers of a foreign
+// user are closed before a byte is read. Shown by tests/enforcer/peers_test.cpp.
+#pragma once
+
+#include "enforcer/frame.hpp"
+
+namespace x0x {
+
+inline constexpr std::uint32_t kMaxPeers = 256;
+inline constexpr std::uint32_t kNoPeer = kMaxPeers;
+inline constexpr std::size_t kDataBudget = 256u << 10;  // unsent bytes beyond which pipes are not read
+inline constexpr std::size_t kAnswerBudget = 1u << 20;  // unsent bytes beyond which messages are not read
+inline constexpr std::size_t kMaxUnsent = 2u << 20;     // room for a document and every session's last frames
+inline constexpr std::uint64_t kFarewellMs = 1000;      // for the last frames of a connection we close
+
+struct Peer {
+  int fd = -1;
+  std::uint32_t watched = 0;  // epoll's mask
+  std::uint32_t sessions = 0;
+  bool spoke = false;
+  bool leaving = false;  // nothing more is read; what is unsent may still leave
+  bool dead = false;
+  std::uint64_t last_active = 0;
+  std::uint8_t length[wire::kLengthBytes] = {};
+  std::uint8_t* message = nullptr;  // null: the length is not complete yet
+  std::size_t received = 0;         // of the length, then of the message
+  std::uint8_t* unsent = nullptr;
+  std::size_t unsent_size = 0, unsent_room = 0;
+
+  bool listens() const { return fd >= 0 && !leaving && !dead && unsent_size < kAnswerBudget; }
+};
+
+enum class Received { nothing, message, bad_length };
+
+class Peers {
+ public:
+  Peer& operator[](std::uint32_t index) { return peers_[index]; }
+
+  // Takes in who is waiting; false: no descriptor was left and nobody could make room.
+  bool accept(int listener, std::span<const std::uint32_t> allowed_uids, std::uint64_t now);
+
+  // Reads once. A message belongs to the caller, who frees it.
+  Received receive(Peer& peer, std::span<std::uint8_t>& message, std::uint64_t now);
+
+  void send(Peer& peer, Bytes head, Bytes tail = {});
+  void send_unsent(Peer& peer, std::uint64_t now);  // marks a peer that is through with us as dead
+  void close(Peer& peer);
+
+ private:
+  Peer* place();
+
+  Peer peers_[kMaxPeers];
+};
+
+}  // namespace x0x
