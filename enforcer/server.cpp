@@ -432,7 +432,8 @@ class Server {
   // Nothing is read before Started has gone out, nor what a slow peer would make us keep.
   bool reads(const Slot& slot, std::size_t stream) {
     const Stream& s = slot.session.streams[stream];
-    return slot.pid != 0 && s.open && (s.sent >= s.cap || !is_slow(slot));
+    return (slot.pid != 0 || slot.session.stage == Stage::gone) && s.open &&
+           (s.sent >= s.cap || !is_slow(slot));
   }
 
   void watch_slot(Slot& slot, std::size_t index) {
@@ -516,7 +517,7 @@ class Server {
     }
     const bool throttled = is_slow(slot) && (slot.session.streams[0].open || slot.session.streams[1].open);
     const Actions actions = slot.session.step(now_, throttled);
-    for (std::uint32_t kind = 0; kind < 8; ++kind)
+    for (std::uint32_t kind = 8; kind-- > 0;)  // a cap comes near before it is hit
       if ((actions.warnings >> kind & 1) != 0) warn(slot, static_cast<WarningKind>(kind));
     totals_.duration_breaches += actions.terminate && !slot.session.ended ? 1 : 0;
     if (actions.terminate) signal_session(slot.io, SessionSignal::terminate);
@@ -545,7 +546,7 @@ class Server {
   // Every process is dead. What a slow peer or an outsider kept in a pipe is counted and dropped.
   void close_out(Slot& slot) {
     for (std::size_t stream = 0; stream < 2; ++stream)
-      for (int i = 0; i < 64 && slot.pid != 0 && read_stream(slot, stream, false);) ++i;
+      for (int i = 0; i < 64 && read_stream(slot, stream, false);) ++i;
     for (std::uint32_t role = kControl; role <= kStderr; ++role) unwatch(slot, role, false);
     close_session(slot.io);
     slot.io = {};

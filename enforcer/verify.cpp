@@ -18,8 +18,8 @@ std::string_view as_text(Bytes bytes) {
 // The next line without its newline; a carriage return before it is dropped.
 std::string_view next_line(std::string_view& text) {
   const std::size_t end = text.find('\n');
-  std::string_view line = text.substr(0, end);
-  text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
+  std::string_view line(text.data(), end == std::string_view::npos ? text.size() : end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line;
 }
@@ -67,11 +67,12 @@ Result<TrustedKeys> parse_trust(Bytes bytes) {
   TrustedKeys trusted{};
   std::string_view text = as_text(bytes);
   while (!text.empty()) {
-    const std::string_view line = next_line(text);
+    std::string_view line = next_line(text);
     if (line.empty() || line.starts_with("untrusted comment:")) continue;
     if (line.starts_with("threshold ")) {
       if (trusted.threshold != 0) return Fault::trust_bad_threshold;
-      trusted.threshold = parse_small_number(line.substr(10));
+      line.remove_prefix(10);
+      trusted.threshold = parse_small_number(line);
       if (trusted.threshold == 0) return Fault::trust_bad_threshold;
     } else if (line.find(' ') != std::string_view::npos) {
       return Fault::trust_bad_line;
