@@ -12,10 +12,19 @@
 
 namespace x0x {
 
-std::uint64_t unix_milliseconds() {
+namespace {
+std::uint64_t milliseconds(clockid_t clock) {
   timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
+  clock_gettime(clock, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000000;
+}
+}  // namespace
+
+std::uint64_t unix_milliseconds() {
+  return milliseconds(CLOCK_REALTIME);
+}
+std::uint64_t boot_milliseconds() {
+  return milliseconds(CLOCK_BOOTTIME);
 }
 
 int Audit::open_file() const {
@@ -77,17 +86,15 @@ Fault Audit::reopen() {
   if (fd >= 0 && fd != fd_) close(fd);
   if (fault != Fault::none) return fault;
   written_ = 0;
-  begin("log_reopened");
-  finish();
+  record("log_reopened");
   return Fault::none;
 }
 
 Json& Audit::begin(std::string_view event) {
   record_ = Json(queue_.subspan(used_, queue_.size() - used_ - 1));
-  record_.begin('{').key("seq").number(seq_).key("prev").hex(prev_.bytes);
-  record_.key("ts").time(unix_milliseconds()).key("event").text(event);
-  if (torn_ > 0) record_.key("torn_bytes").number(torn_);
-  return record_;
+  record_.begin('{').fields("seq", seq_, "prev", Hex{prev_.bytes}, "ts", Time{unix_milliseconds()}, "event",
+                            event);
+  return torn_ > 0 ? record_.fields("torn_bytes", torn_) : record_;
 }
 
 void Audit::finish(bool wait) {
@@ -133,8 +140,7 @@ bool Audit::flush() {
   waiting_ = false;
   if (!degraded_) return true;
   degraded_ = false;
-  begin("audit_recovered").key("unrecorded").number(unrecorded_);
-  finish();
+  record("audit_recovered", "unrecorded", unrecorded_);
   unrecorded_ = 0;
   return flush();
 }
@@ -146,12 +152,12 @@ void write_argv(Json& json, std::span<const Bytes> argv, Bytes block, bool diges
     for (const Bytes token : argv.first(argv.size() < blob::kMaxArgc ? argv.size() : blob::kMaxArgc)) {
       if (shown + token.size() >= kAuditArgvBytes) break;
       shown += token.size() + 1;
-      json.text(token);
+      json.value(token);
     }
     json.end(']');
-    if (shown != block.size()) json.key("argv_truncated").truth(true);
+    if (shown != block.size()) json.fields("argv_truncated", true);
   }
-  if (shown != block.size()) json.key("argv_blake2b").hex(digest_of(block).bytes);
+  if (shown != block.size()) json.fields("argv_blake2b", Hex{digest_of(block).bytes});
 }
 
 }  // namespace x0x

@@ -15,6 +15,7 @@ inline constexpr std::size_t kAuditTailBytes = 1u << 20;   // more than two reco
 inline constexpr std::size_t kAuditArgvBytes = 64u << 10;  // of argv in one record
 
 std::uint64_t unix_milliseconds();
+std::uint64_t boot_milliseconds();  // never goes back
 
 class Audit {
  public:
@@ -26,12 +27,21 @@ class Audit {
 
   Json& begin(std::string_view event);
   void finish(bool wait = true);  // wait: something must not happen before this record is durable
-  bool flush();                   // true: every record so far is durable
+  template <class... Fields>
+  void record(std::string_view event, const Fields&... fields) {
+    if constexpr (sizeof...(fields) > 0)
+      begin(event).fields(fields...);
+    else
+      begin(event);
+    finish();
+  }
+  bool flush();  // true: every record so far is durable
 
   bool waiting() const { return waiting_; }
   bool pending() const { return used_ > 0; }
   bool degraded() const { return degraded_; }
-  bool has_room() const { return used_ < queue_.size() / 4; }  // the rest is for running sessions to end
+  // Room for a request and what may follow it. While degraded nothing is added for requests.
+  bool has_room() const { return used_ < queue_.size() / 4 || degraded_; }
   std::uint64_t failures() const { return failures_; }
   void count_unrecorded() { ++unrecorded_; }  // something denied while degraded
 

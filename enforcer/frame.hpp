@@ -9,6 +9,8 @@
 
 namespace x0x {
 
+inline constexpr std::uint64_t kNever = ~std::uint64_t{0} / 2;  // in milliseconds
+
 // Who asked for what: with the connection, the name of a session.
 struct Address {
   std::uint8_t pair[blob::kPairBytes];  // agent id, machine id

@@ -148,7 +148,7 @@ bool somebody_listens(const char* path) {
 void print_policy(const char* path, const Policy& policy) {
   const BlobView& table = policy.table;
   char digest[65], expiry[40] = "\"never";
-  if (table.expires() != 0) Json(expiry).time(table.expires() * 1000);
+  if (table.expires() != 0) Json(expiry).value(Time{table.expires() * 1000});
   sodium_bin2hex(digest, sizeof digest, policy.digest.bytes, sizeof policy.digest.bytes);
   std::printf("exec: %s\npolicy: %s\n", table.enabled() ? "enabled" : "disabled by the policy", path);
   std::printf("name: %s\nversion: %llu\n", table.name().present() ? table.name().c_str() : "(none)",
@@ -173,17 +173,6 @@ int doctor(const Arguments& a, const Result<Policy>& policy, bool absent, const 
               find_delegated_cgroup() >= 0 ? "delegated" : "not delegated");
   std::printf("running as: %s, uid %u\n", geteuid() == 0 ? "root" : "an ordinary user", geteuid());
   return (policy.ok() || absent) && audit == Fault::none ? 0 : 1;
-}
-
-void record_loaded(Audit& audit, const Arguments& a, const Result<Policy>& policy) {
-  Json& json =
-      audit.begin("policy_loaded").key("enabled").truth(policy.ok() && policy.value().table.enabled());
-  json.key("loaded_from").text(a.node.policy_path).key("policy");
-  if (policy.ok())
-    json.hex(policy.value().digest.bytes).key("version").number(policy.value().table.policy_version());
-  else
-    json.word("null");
-  audit.finish();
 }
 
 int start(int argc, char** argv) {
@@ -213,7 +202,11 @@ int start(int argc, char** argv) {
   static char queue[kAuditQueueBytes];
   static Audit audit;
   fault = audit.open(audit_path, queue);
-  if (fault == Fault::none) record_loaded(audit, a, policy);
+  const bool enabled = policy.ok() && policy.value().table.enabled();
+  if (fault == Fault::none)
+    audit.record("policy_loaded", "enabled", enabled, "loaded_from", a.node.policy_path, "policy",
+                 Hex{policy.value().digest.bytes}, "version",
+                 absent ? 0 : policy.value().table.policy_version());
   if (fault == Fault::none && !audit.flush()) fault = Fault::audit_not_writable;
 
   static char home[4096] = "HOME=/";

@@ -10,19 +10,20 @@
 namespace x0x {
 
 inline constexpr std::uint32_t kMaxPeers = 256;
-inline constexpr std::uint32_t kNoPeer = kMaxPeers;
 inline constexpr std::size_t kDataBudget = 256u << 10;  // unsent bytes beyond which pipes are not read
 inline constexpr std::size_t kAnswerBudget = 1u << 20;  // unsent bytes beyond which messages are not read
 inline constexpr std::size_t kMaxUnsent = 2u << 20;     // room for a document and every session's last frames
 inline constexpr std::uint64_t kFarewellMs = 1000;      // for the last frames of a connection we close
 
+enum class Received { nothing, part, message, malformed };
+
 struct Peer {
   int fd = -1;
-  std::uint32_t watched = 0;  // epoll's mask
-  std::uint32_t sessions = 0;
+  bool ready = false;  // something may be there to read
   bool spoke = false;
   bool leaving = false;  // nothing more is read; what is unsent may still leave
   bool dead = false;
+  std::uint32_t sessions = 0;
   std::uint64_t last_active = 0;
   std::uint8_t length[wire::kLengthBytes] = {};
   std::uint8_t* message = nullptr;  // null: the length is not complete yet
@@ -30,29 +31,16 @@ struct Peer {
   std::uint8_t* unsent = nullptr;
   std::size_t unsent_size = 0, unsent_room = 0;
 
-  bool listens() const { return fd >= 0 && !leaving && !dead && unsent_size < kAnswerBudget; }
-};
-
-enum class Received { nothing, message, bad_length };
-
-class Peers {
- public:
-  Peer& operator[](std::uint32_t index) { return peers_[index]; }
-
-  // Takes in who is waiting; false: no descriptor was left and nobody could make room.
-  bool accept(int listener, std::span<const std::uint32_t> allowed_uids, std::uint64_t now);
+  bool listens() const { return ready && !leaving && !dead && unsent_size < kAnswerBudget; }
 
   // Reads once. A message belongs to the caller, who frees it.
-  Received receive(Peer& peer, std::span<std::uint8_t>& message, std::uint64_t now);
-
-  void send(Peer& peer, Bytes head, Bytes tail = {});
-  void send_unsent(Peer& peer, std::uint64_t now);  // marks a peer that is through with us as dead
-  void close(Peer& peer);
-
- private:
-  Peer* place();
-
-  Peer peers_[kMaxPeers];
+  Received receive(std::span<std::uint8_t>& whole, std::uint64_t now);
+  void send(Bytes head, Bytes tail = {});
+  void send_unsent(std::uint64_t now);  // a peer that is through with us is dead afterwards
+  void close();
 };
+
+// A place for a new connection, or null. allowed_uids: who may connect.
+Peer* admit(std::span<Peer> peers, int fd, std::span<const std::uint32_t> allowed_uids, std::uint64_t now);
 
 }  // namespace x0x

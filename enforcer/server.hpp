@@ -1,9 +1,7 @@
 // The event loop: connections, requests, processes, the audit log and what is known about all of them.
 //
 // One turn: take what is ready, write the records, make them durable, and only then start processes and send
-// Exits. A peer can hold at most one message of 2 MiB and its unsent output; data of a process is read only
-// while less than kDataBudget is unsent. Shown by tests/e2e and, for what is decided here, the files it
-// calls.
+// Exits. Shown end to end by tests/e2e.
 #pragma once
 
 #include "enforcer/audit.hpp"
@@ -15,16 +13,16 @@ namespace x0x {
 
 inline constexpr std::uint32_t kMaxSessions = 512;  // whatever the policy says
 inline constexpr std::size_t kMaxDocument = 512u << 10;
-inline constexpr std::size_t kRecentWarnings = 64;
+inline constexpr std::uint64_t kRecentWarnings = 64;
 
 // A session with its process and its peer.
 struct Slot {
   Session session;
-  Address address;
+  Address address = {};
   Spawned io;
-  std::uint32_t peer = kNoPeer;
-  std::uint32_t rule = 0, pid = 0;
-  std::uint32_t watched[4] = {};    // control, stdin, stdout, stderr
+  bool ready[4] = {};    // to be read or written: control, stdin, stdout, stderr
+  Peer* peer = nullptr;  // null: it has gone
+  std::uint32_t rule = blob::kNone, pid = 0;
   std::uint8_t* message = nullptr;  // owns the next two
   Bytes argv_block, stdin_data;
   SpawnStep failed = SpawnStep::none;
@@ -33,17 +31,19 @@ struct Slot {
   ExitFacts facts;
   std::uint64_t started_at = 0;  // Unix milliseconds
   char summary[96] = {};
+
+  bool live() const { return session.stage != Stage::free; }
 };
 
 struct RecentWarning {
   std::uint64_t at, bytes;
-  wire::WarningKind kind;
+  std::uint32_t kind;
   Address address;
-  char summary[96];
+  char summary[sizeof Slot::summary];
 };
 
 struct Totals {
-  std::uint64_t received, allowed, denied, reasons[12], warnings[8], duration_breaches;
+  std::uint64_t received, allowed, denied, reasons[12], warnings[8], overdue;
   std::uint64_t started, completed, cancelled, recent_count;
   RecentWarning recent[kRecentWarnings];
 };

@@ -13,7 +13,6 @@ inline constexpr std::uint64_t kGraceMs = 5000;    // from SIGTERM to SIGKILL
 inline constexpr std::uint64_t kLeaseMs = 4000;    // without a renewal
 inline constexpr std::uint64_t kDrainMs = 200;     // for pipes that are still open when every process is dead
 inline constexpr std::uint64_t kAbandonMs = 2000;  // for a supervisor to obey a kill
-inline constexpr std::uint64_t kNever = ~std::uint64_t{0} / 2;
 
 enum class Stage : std::uint8_t { free, accepted, running, gone, finished };
 
