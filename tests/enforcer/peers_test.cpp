@@ -1,0 +1,179 @@
+#include "enforcer/peers.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+using namespace x0x;
+
+namespace {
+
+// One peer and the other end of its connection.
+struct Connected {
+  Peer peers[3];
+  int ends[2] = {-1, -1};
+  std::uint32_t uid = geteuid();
+  Peer* peer = nullptr;
+
+  Connected() {
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    peer = admit(peers, ends[0], {&uid, 1}, 100);
+    REQUIRE(peer != nullptr);
+    peer->ready = true;
+  }
+  ~Connected() {
+    for (Peer& p : peers)
+      if (p.fd >= 0) p.close();
+    if (ends[1] >= 0) close(ends[1]);
+  }
+  void put(const std::string& text) {
+    REQUIRE(write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  }
+};
+
+std::string prefixed(const std::string& text) {
+  std::string out;
+  for (int i = 0; i < 4; ++i) out += static_cast<char>(text.size() >> (8 * i));
+  return out + text;
+}
+
+}  // namespace
+
+TEST_CASE("a frame one byte at a time is put together, and two in one read are kept apart") {
+  Connected c;
+  std::span<std::uint8_t> whole;
+  const std::string message = prefixed("hello");
+  for (std::size_t i = 0; i + 1 < message.size(); ++i) {
+    c.put(message.substr(i, 1));
+    REQUIRE(c.peer->receive(whole, 1) == Received::part);
+    CHECK(c.peer->receive(whole, 1) == Received::nothing);
+    CHECK_FALSE(c.peer->ready);
+  }
+  c.put("o" + prefixed("x"));
+  REQUIRE(c.peer->receive(whole, 1) == Received::message);
+  CHECK(std::string(whole.begin(), whole.end()) == "hello");
+  std::free(whole.data());
+  CHECK(c.peer->receive(whole, 1) == Received::part);
+  REQUIRE(c.peer->receive(whole, 1) == Received::message);
+  CHECK(whole.size() == 1);
+  std::free(whole.data());
+}
+
+TEST_CASE("lengths of 0, of 2 MiB + 1 and of 4 GiB - 1 are malformed before anything is allocated") {
+  for (const std::string& length :
+       {std::string(4, '\0'), std::string("\x01\x00\x20\x00", 4), std::string(4, '\xff')}) {
+    Connected c;
+    std::span<std::uint8_t> whole;
+    c.put(length);
+    CHECK(c.peer->receive(whole, 1) == Received::malformed);
+    CHECK(c.peer->message == nullptr);
+  }
+  Connected c;
+  std::span<std::uint8_t> whole;
+  c.put(std::string("\x00\x00\x20\x00", 4));
+  CHECK(c.peer->receive(whole, 1) == Received::part);
+}
+
+TEST_CASE("a peer that closes is dead") {
+  Connected c;
+  std::span<std::uint8_t> whole;
+  close(c.ends[1]);
+  c.ends[1] = -1;
+  CHECK(c.peer->receive(whole, 1) == Received::nothing);
+  CHECK(c.peer->dead);
+}
+
+TEST_CASE("a peer that never reads can hold so much and no more") {
+  Connected c;
+  const std::vector<std::uint8_t> data(64 << 10, 'x');
+  std::size_t sent = 0;
+  for (int i = 0; i < 200 && !c.peer->dead; ++i, ++sent) {
+    c.peer->send(data);
+    CHECK(c.peer->unsent_size <= kMaxUnsent);
+    CHECK(c.peer->unsent_room <= 2 * kMaxUnsent);
+  }
+  CHECK(c.peer->dead);
+  CHECK(sent == kMaxUnsent / data.size() + 1);
+}
+
+TEST_CASE("what was sent arrives whole and in order, however slowly it is read") {
+  Connected c;
+  std::string expected, got;
+  for (int i = 0; i < 4000; ++i) {
+    const std::string head = "head" + std::to_string(i), tail(static_cast<std::size_t>(i % 97), 't');
+    c.peer->send(as_bytes(head), as_bytes(tail));
+    expected += head + tail;
+    if (i % 7 == 0) c.peer->send_unsent(1);
+    char buffer[100];
+    if (i % 3 == 0)
+      if (const ssize_t n = read(c.ends[1], buffer, sizeof buffer); n > 0)
+        got.append(buffer, static_cast<std::size_t>(n));
+  }
+  while (got.size() < expected.size()) {
+    char buffer[10000];
+    c.peer->send_unsent(1);
+    const ssize_t n = read(c.ends[1], buffer, sizeof buffer);
+    REQUIRE(n > 0);
+    got.append(buffer, static_cast<std::size_t>(n));
+  }
+  CHECK(got == expected);
+  CHECK_FALSE(c.peer->dead);
+}
+
+TEST_CASE("a peer that leaves gets its last frames, for a moment") {
+  Connected c;
+  c.peer->send(as_bytes("bye"));
+  c.peer->leaving = true;
+  c.peer->send(as_bytes("never"));
+  c.peer->send_unsent(101);
+  CHECK(c.peer->dead);
+  char buffer[10];
+  CHECK(read(c.ends[1], buffer, sizeof buffer) == 3);
+}
+
+TEST_CASE("a foreign user is not admitted") {
+  Peer peers[1];
+  int ends[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  const std::uint32_t other = geteuid() + 1, both[] = {other, geteuid()};
+  CHECK(admit(peers, ends[0], {}, 1) == nullptr);
+  CHECK(admit(peers, ends[0], {&other, 1}, 1) == nullptr);
+  CHECK(admit(peers, ends[0], both, 1) == peers);
+  peers[0].close();
+  close(ends[1]);
+}
+
+TEST_CASE(
+    "when every place is taken, the silent go first, the longest silent of them before the others, the busy "
+    "never") {
+  Peer peers[4];
+  const std::uint32_t uid = geteuid();
+  int others[6];
+  const auto join = [&](int i, std::uint64_t now) {
+    int ends[2];
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    others[i] = ends[1];
+    Peer* const peer = admit(peers, ends[0], {&uid, 1}, now);
+    if (peer == nullptr) close(ends[0]);
+    return peer;
+  };
+  for (int i = 0; i < 4; ++i) CHECK(join(i, 10 + static_cast<std::uint64_t>(i)) == peers + i);
+  peers[0].spoke = true;
+  peers[1].sessions = 1;
+  peers[2].last_active = 50;
+  CHECK(join(4, 60) == peers + 3);
+  peers[2].unsent_size = 1;
+  peers[3].sessions = 1;
+  CHECK(join(5, 70) == peers + 0);
+  peers[0].sessions = 1;
+  close(others[5]);
+  CHECK(join(5, 80) == nullptr);
+  peers[2].unsent_size = 0;
+  for (Peer& peer : peers) peer.close();
+  for (const int fd : others) close(fd);
+}

@@ -1,0 +1,259 @@
+#include "enforcer/session.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <random>
+
+using namespace x0x;
+using wire::WarningKind;
+
+namespace {
+
+constexpr std::uint64_t kStart = 1'000'000;
+
+constexpr Caps kCaps{.stdout_bytes = 1000,
+                     .stderr_bytes = 500,
+                     .stdin_bytes = 10,
+                     .duration_secs = 300,
+                     .warn_stdout_bytes = 800,
+                     .warn_stderr_bytes = 400,
+                     .warn_duration_secs = 60};
+
+std::uint32_t bit(WarningKind kind) {
+  return 1u << static_cast<std::uint32_t>(kind);
+}
+
+Session running(std::uint32_t timeout_ms = 0, Caps caps = kCaps) {
+  Session s;
+  s.accept(caps, timeout_ms, kStart);
+  s.stage = Stage::running;
+  return s;
+}
+
+// Steps with a renewed lease.
+Actions at(Session& s, std::uint64_t ms, bool throttled = false) {
+  s.renew(kStart + ms);
+  return s.step(kStart + ms, throttled);
+}
+
+}  // namespace
+
+TEST_CASE("output up to the cap is sent, the rest counted, each warning fires once") {
+  Session s = running();
+  CHECK(s.output(0, 700) == 700);
+  CHECK(at(s, 1).warnings == 0);
+  CHECK(s.output(0, 200) == 200);
+  CHECK(at(s, 2).warnings == bit(WarningKind::stdout_approaching_cap));
+  CHECK(s.output(0, 100) == 100);  // exactly the cap: nothing was dropped
+  CHECK(at(s, 3).warnings == 0);
+  CHECK_FALSE(s.facts(kStart).truncated);
+  CHECK(s.output(0, 50) == 0);
+  CHECK(at(s, 4).warnings == bit(WarningKind::stdout_cap_hit));
+  CHECK(s.output(0, 50) == 0);
+  CHECK(at(s, 5).warnings == 0);
+  const ExitFacts facts = s.facts(kStart + 10);
+  CHECK(facts.stdout_bytes == 1100);
+  CHECK(facts.truncated);
+  CHECK(facts.duration_ms == 10);
+}
+
+TEST_CASE("stderr has its own caps and warnings") {
+  Session s = running();
+  CHECK(s.output(1, 600) == 500);
+  CHECK(at(s, 1).warnings == (bit(WarningKind::stderr_approaching_cap) | bit(WarningKind::stderr_cap_hit)));
+  CHECK(s.facts(kStart).stdout_bytes == 0);
+  CHECK(s.facts(kStart).stderr_bytes == 600);
+}
+
+TEST_CASE("a warning threshold of 0 warns of nothing") {
+  Caps caps = kCaps;
+  caps.warn_stdout_bytes = 0;
+  Session s = running(0, caps);
+  s.output(0, 1000);
+  CHECK(at(s, 1).warnings == 0);
+}
+
+TEST_CASE("duration: a warning, SIGTERM five seconds before the cap, SIGKILL at the cap") {
+  Session s = running();
+  CHECK(at(s, 59'999).warnings == 0);
+  CHECK(at(s, 60'000).warnings == bit(WarningKind::duration_approaching_cap));
+  Actions a = at(s, 294'999);
+  CHECK_FALSE(a.terminate);
+  a = at(s, 295'000);
+  CHECK(a.terminate);
+  CHECK_FALSE(a.kill);
+  CHECK(a.warnings == 0);
+  CHECK_FALSE(at(s, 299'999).kill);
+  a = at(s, 300'000);
+  CHECK(a.kill);
+  CHECK_FALSE(a.terminate);
+  CHECK_FALSE(s.ended);
+  CHECK_FALSE(at(s, 301'999).abandon);
+  CHECK(at(s, 302'000).abandon);
+  CHECK_FALSE(at(s, 303'000).abandon);
+}
+
+TEST_CASE("duration: a cap of five seconds or less sends both signals at the cap, with the warning") {
+  Session s = running(5000);
+  CHECK_FALSE(at(s, 4999).terminate);
+  const Actions a = at(s, 5000);
+  CHECK(a.terminate);
+  CHECK(a.kill);
+  CHECK(a.warnings == bit(WarningKind::duration_approaching_cap));
+}
+
+TEST_CASE("duration: the requester's timeout is the cap when it is given, and a huge cap never wraps") {
+  Session s = running(10'000);
+  CHECK_FALSE(at(s, 4'999).terminate);
+  CHECK(at(s, 5'000).terminate);
+  Caps caps = kCaps;
+  caps.duration_secs = ~std::uint64_t{0};
+  caps.warn_duration_secs = ~std::uint64_t{0};
+  s = running(0, caps);
+  const Actions a = at(s, 1'000'000'000'000);
+  CHECK_FALSE(a.terminate);
+  CHECK_FALSE(a.kill);
+}
+
+TEST_CASE("lease: four seconds without a renewal end the session") {
+  Session s = running();
+  Actions a = s.step(kStart + 3999, false);
+  CHECK_FALSE(a.terminate);
+  s.renew(kStart + 3999);
+  CHECK_FALSE(s.step(kStart + 7998, false).terminate);
+  a = s.step(kStart + 7999, false);
+  CHECK(a.terminate);
+  CHECK(a.warnings == bit(WarningKind::lease_expired));
+  CHECK(s.ended);
+  CHECK_FALSE(s.step(kStart + 12'998, false).kill);
+  CHECK(s.step(kStart + 12'999, false).kill);
+}
+
+TEST_CASE("cancel and disconnect: SIGTERM at once, SIGKILL five seconds later, each warned of once") {
+  for (const WarningKind why : {WarningKind::cancelled, WarningKind::peer_disconnected}) {
+    Session s = running();
+    s.end(why, kStart + 10);
+    Actions a = at(s, 10);
+    CHECK(a.terminate);
+    CHECK_FALSE(a.kill);
+    CHECK(a.warnings == bit(why));
+    s.end(why, kStart + 3000);  // again: neither a second warning nor a longer grace
+    a = at(s, 5009);
+    CHECK(a.warnings == 0);
+    CHECK_FALSE(a.kill);
+    CHECK(at(s, 5010).kill);
+    CHECK(s.ended);
+  }
+}
+
+TEST_CASE("a cancel that comes before the process exists is kept until it does") {
+  Session s;
+  s.accept(kCaps, 0, kStart);
+  s.end(WarningKind::cancelled, kStart);
+  CHECK_FALSE(s.step(kStart, false).terminate);
+  s.stage = Stage::running;
+  CHECK(s.step(kStart, false).terminate);
+}
+
+TEST_CASE("a cancel never lengthens what the duration cap left") {
+  Session s = running(6000);
+  CHECK(at(s, 1000).terminate);
+  s.end(WarningKind::cancelled, kStart + 5000);
+  CHECK_FALSE(s.ended);  // its duration ended it, not the cancel
+  CHECK(at(s, 6000).kill);
+}
+
+TEST_CASE("the end waits for both pipes, but not for ever") {
+  Session s = running();
+  s.status = 3 << 8;
+  s.gone(kStart + 100);
+  CHECK_FALSE(at(s, 100).finish);
+  s.streams[0].open = false;
+  CHECK_FALSE(at(s, 101).finish);
+  s.streams[1].open = false;
+  CHECK(at(s, 102).finish);
+  CHECK(s.facts(kStart).code == 3);
+  CHECK(s.facts(kStart).signal == 0);
+
+  Session held = running();
+  held.gone(kStart + 100);
+  CHECK_FALSE(at(held, 100 + kDrainMs - 1).finish);
+  CHECK(at(held, 100 + kDrainMs).finish);
+}
+
+TEST_CASE("a slow peer gets its output as long as it renews its lease and the duration lasts") {
+  Session s = running(20'000);
+  s.gone(kStart + 100);
+  CHECK_FALSE(at(s, 10'000, true).finish);
+  CHECK_FALSE(at(s, 19'999, true).finish);
+  CHECK(at(s, 20'000, true).finish);
+  Session lost = running(20'000);
+  lost.gone(kStart + 100);
+  CHECK_FALSE(lost.step(kStart + kLeaseMs - 1, true).finish);
+  CHECK(lost.step(kStart + kLeaseMs, true).finish);
+}
+
+TEST_CASE("a signal, and an end nobody saw, are told as a signal") {
+  Session s = running();
+  s.status = SIGTERM;
+  CHECK(s.facts(kStart).signal == SIGTERM);
+  CHECK(s.facts(kStart).code == -1);
+  s.status = -1;
+  CHECK(s.facts(kStart).signal == SIGKILL);
+}
+
+TEST_CASE("a free session does nothing and never wakes anybody") {
+  Session s;
+  s.end(WarningKind::cancelled, kStart);
+  const Actions a = s.step(kStart, true);
+  CHECK(a.warnings == 0);
+  CHECK_FALSE((a.terminate || a.kill || a.abandon || a.finish));
+  CHECK(s.next_deadline(kStart) == kNever);
+}
+
+TEST_CASE(
+    "random events: nothing happens twice, deadlines are in the future, more is never sent than the cap") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 2000; ++round) {
+    Session s = running(static_cast<std::uint32_t>(random() % 20'000));
+    std::uint64_t now = kStart;
+    std::uint32_t seen = 0;
+    int terminates = 0, kills = 0;
+    for (int i = 0; i < 60; ++i) {
+      now += random() % 900;
+      switch (random() % 6) {
+        case 0:
+          s.output(random() % 2, random() % 400);
+          break;
+        case 1:
+          s.renew(now);
+          break;
+        case 2:
+          if (random() % 8 == 0) s.end(WarningKind::cancelled, now);
+          break;
+        case 3:
+          if (random() % 20 == 0 && s.stage == Stage::running) s.gone(now);
+          break;
+        case 4:
+          s.streams[random() % 2].open = random() % 4 != 0;
+          break;
+        default:
+          break;
+      }
+      const Actions a = s.step(now, random() % 2 == 0);
+      REQUIRE((seen & a.warnings) == 0);
+      seen |= a.warnings;
+      terminates += a.terminate;
+      kills += a.kill;
+      REQUIRE(terminates <= 1);
+      REQUIRE(kills <= terminates);
+      REQUIRE(s.next_deadline(now) > now);
+      for (const Stream& stream : s.streams) REQUIRE(stream.sent <= stream.cap);
+      if (a.finish) {
+        REQUIRE(s.stage == Stage::gone);
+        break;
+      }
+    }
+  }
+}
