@@ -92,7 +92,8 @@ int run_compile(const CompileOptions& options) {
 
   if (!options.force && check_overwrite(options.output, compiled->table))
     fmt::print(stderr,
-               "x0x-policyc: note: {} held version {} with other content; nodes that loaded it will refuse this one\n",
+               "x0x-policyc: note: {} held version {} with other content; nodes that loaded it will refuse "
+               "this one\n",
                options.output, *policy->version);
   const SecretKey key = load_secret_key(options.key, options.password);
   const std::vector<std::uint8_t> file = sign_table(compiled->payload, key, options.comment);

@@ -125,7 +125,7 @@ std::string explain_near_miss(const LoadedPolicy& loaded, const NearMiss& miss) 
     if (i == argv.size()) break;
     const std::string token = show_token(argv[i]);
     if (i == miss.token) width = token.size();
-    line += token + " ";
+    line += token + (i + 1 < argv.size() ? " " : "");
   }
   std::size_t before = 0, under = 0;  // columns, not bytes
   for (std::size_t i = 0; i < std::min(caret + width, line.size());) {
