@@ -78,25 +78,25 @@ int run_keygen(const KeygenOptions& options, std::ostream& out) {
 void add_keygen_command(CLI::App& app, std::function<int()>& run) {
   const auto options = std::make_shared<KeygenOptions>();
   CLI::App* command =
-      app.add_subcommand("keygen", "make a key pair for signing tables, in minisign's own files");
-  command->add_option("-p,--public", options->public_path, "where the public key goes")
+      app.add_subcommand("keygen", "Make a key pair for signing tables, in minisign's own files");
+  command->add_option("-p,--public", options->public_path, "Where the public key goes")
       ->required()
       ->type_name("FILE");
-  command->add_option("-s,--secret", options->secret_path, "where the secret key goes, readable by you only")
+  command->add_option("-s,--secret", options->secret_path, "Where the secret key goes, readable by you only")
       ->required()
       ->type_name("FILE");
   CLI::Option* no_password = command->add_flag("--no-password", options->no_password,
-                                               "leave the secret key unprotected, for machines");
+                                               "Leave the secret key unprotected, for machines");
   command
       ->add_option(
           "--password-fd", options->password.descriptor,
-          "read the password from the first line of this descriptor; without it the terminal is asked")
+          "Read the password from the first line of this descriptor; without it the terminal is asked")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber)
       ->excludes(no_password);
-  command->add_option("--comment", options->comment, "first line of both files; nobody vouches for it")
+  command->add_option("--comment", options->comment, "First line of both files; nobody vouches for it")
       ->type_name("TEXT");
-  command->add_flag("--force", options->force, "overwrite existing key files");
+  command->add_flag("--force", options->force, "Overwrite existing key files");
   command->footer(
       "Examples:\n"
       "  x0x-policyc keygen -p alice.pub -s alice.key\n"

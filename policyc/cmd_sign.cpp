@@ -88,7 +88,7 @@ int run_sign(const SignOptions& options, std::ostream& out) {
         kExitRefused);
   const BlobView& view = opened.value();
   const std::string target = options.output.empty() ? options.table : options.output;
-  if (!options.force) check_overwrite(target, view);
+  const bool contradicts = !options.force && check_overwrite(target, view);
 
   Signature signature = options.key.empty() ? attach(options, table.payload) : make_signature(options, view);
   const std::string id = key_id(signature.number);
@@ -102,37 +102,40 @@ int run_sign(const SignOptions& options, std::ostream& out) {
   out << fmt::format("  policy  {} version {}\n  digest  {}\n",
                      view.name().present() ? escape(to_string(view.name().bytes)) : "(no name)",
                      view.policy_version(), to_hex(digest_of(table.payload).bytes));
+  if (contradicts)
+    out << "  note    the same version had other content here; nodes that loaded it refuse this one\n";
   return kExitOk;
 }
 
 void add_sign_command(CLI::App& app, std::function<int()>& run) {
   const auto options = std::make_shared<SignOptions>();
-  CLI::App* command = app.add_subcommand("sign", "add a signature to a table");
-  command->add_option("table", options->table, "the table, a .x0xp file")->required()->type_name("TABLE");
-  command->add_option("--key", options->key, "sign with this secret key, a minisign file")
+  CLI::App* command = app.add_subcommand("sign", "Add a signature to a table");
+  command->add_option("TABLE", options->table, "The table, a .x0xp file")->required();
+  command->add_option("--key", options->key, "Sign with this secret key, a minisign file")
       ->type_name("SECRET");
   command
       ->add_option("--minisig", options->minisig,
-                   "attach this signature, made by `minisign -S` over the payload")
+                   "Attach this signature, made by `minisign -S` over the payload")
       ->type_name("FILE");
   command
       ->add_option("--public", options->public_keys,
-                   "public keys one of which made the signature: minisign files or a trust file")
+                   "Public keys one of which made the signature: minisign files or a trust file")
+      ->allow_extra_args(false)
       ->type_name("FILE");
-  command->add_option("-o,--output", options->output, "write here; without it the table itself is replaced")
+  command->add_option("-o,--output", options->output, "Write here; without it the table itself is replaced")
       ->type_name("OUT");
   command
       ->add_option(
           "--password-fd", options->password.descriptor,
-          "read the password from the first line of this descriptor; without it the terminal is asked")
+          "Read the password from the first line of this descriptor; without it the terminal is asked")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
   command
       ->add_option("--comment", options->comment,
-                   "trusted comment, signed too; without it: name, version, digest")
+                   "Trusted comment, signed too; without it: name, version, digest")
       ->type_name("TEXT");
   command->add_flag("--force", options->force,
-                    "overwrite a table of a higher version, or a file that is no table");
+                    "Overwrite a table of a higher version, or a file that is no table");
   command->footer(
       "Examples:\n"
       "  x0x-policyc sign policy.x0xp --key alice.key\n"

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <ctime>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +10,7 @@
 #include "policyc/commands.hpp"
 #include "policyc/read_file.hpp"
 #include "policyc/text.hpp"
+#include "policyc/timestamp.hpp"
 #include "policyc/user_error.hpp"
 #include "policyc/verify_report.hpp"
 #include "schema/blob_format.hpp"
@@ -54,7 +53,7 @@ int run_verify(const VerifyOptions& options, std::ostream& out, std::ostream& er
   const std::vector<PublicKey> known = load_public_keys(options.public_keys);
   // One byte more than a table may have, so that the enforcer's own check refuses what is too large.
   const std::vector<std::uint8_t> file = read_file(options.table, blob::kMaxFileBytes + 1);
-  const std::uint64_t now = options.now.value_or(static_cast<std::uint64_t>(std::time(nullptr)));
+  const std::uint64_t now = options.now ? *options.now : now_secs();
   const VerifyReport report = make_verify_report(options.table, file, trusted, known, now);
 
   std::vector<std::string> written;
@@ -75,25 +74,24 @@ int run_verify(const VerifyOptions& options, std::ostream& out, std::ostream& er
 void add_verify_command(CLI::App& app, std::function<int()>& run) {
   const auto options = std::make_shared<VerifyOptions>();
   CLI::App* command = app.add_subcommand(
-      "verify", "check a table the way a node does, and say who signed it and for how long");
-  command->add_option("table", options->table, "the table, a .x0xp file")->required()->type_name("TABLE");
+      "verify", "Check a table the way a node does, and say who signed it and for how long");
+  command->add_option("TABLE", options->table, "The table, a .x0xp file")->required();
   command
       ->add_option(
           "--trust", options->trust,
-          "the nodes' trust file: minisign public keys, and `threshold N` if more than one must sign")
+          "The nodes' trust file: minisign public keys, and `threshold N` if more than one must sign")
       ->required()
       ->type_name("FILE");
   command
       ->add_option("--public", options->public_keys,
-                   "further public keys to check signatures with; they do not count towards the threshold")
+                   "Further public keys to check signatures with; they do not count towards the threshold")
+      ->allow_extra_args(false)
       ->type_name("FILE");
   command
       ->add_option("--detach", options->detach,
-                   "write BASE.payload and its signatures as .minisig files for the stock minisign")
+                   "Write BASE.payload and its signatures as .minisig files for the stock minisign")
       ->type_name("BASE");
-  command->add_option("--format", options->json, "how to print the report: human or json")
-      ->type_name("human|json")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"human", false}, {"json", true}}));
+  add_format_option(*command, options->json);
   command->footer(
       "Examples:\n"
       "  cat alice.pub bob.pub > trust; echo 'threshold 2' >> trust\n"

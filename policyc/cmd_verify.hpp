@@ -1,6 +1,6 @@
 // `x0x-policyc verify`: would a node with this trust file load this table, and who signed it?
 //
-// tests/policyc/keys_cli_test.cpp.
+// tests/policyc/verify_cli_test.cpp.
 #pragma once
 
 #include <cstdint>

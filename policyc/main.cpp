@@ -8,18 +8,6 @@
 #include "policyc/secret.hpp"
 #include "policyc/user_error.hpp"
 
-namespace x0x::policyc {
-
-void add_format_option(CLI::App& command, bool& json) {
-  command
-      .add_option_function<std::string>(
-          "--format", [&json](const std::string& format) { json = format == "json"; }, "human or json")
-      ->check(CLI::IsMember({"human", "json"}))
-      ->type_name("FORMAT");
-}
-
-}  // namespace x0x::policyc
-
 int main(int argc, char** argv) {
   using namespace x0x::policyc;
   CLI::App app{"Compiles allowlists of commands into signed decision tables, and explains what they allow.",

@@ -2,7 +2,7 @@
 //
 // It is never milder than a node. It is stricter in one place: a node needs no comments and does not check
 // them, but a person reads them, so a comment that its key has not signed is a refusal here.
-// tests/policyc/keys_cli_test.cpp.
+// tests/policyc/verify_cli_test.cpp.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

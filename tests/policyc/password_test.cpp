@@ -64,6 +64,8 @@ class Asking {
 
  private:
   [[noreturn]] static void ask(bool twice) {
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+      std::signal(number, SIG_DFL);  // not doctest's
     try {
       const SecretBytes password =
           twice ? ask_new_password(PasswordSource{}) : ask_password(PasswordSource{}, "Password: ");
