@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -25,6 +26,17 @@ std::uint64_t unix_milliseconds() {
 }
 std::uint64_t boot_milliseconds() {
   return milliseconds(CLOCK_BOOTTIME);
+}
+
+Fault check_audit(const char* path) {
+  struct stat file {};
+  if (lstat(path, &file) == 0)
+    return S_ISREG(file.st_mode) && access(path, R_OK | W_OK) == 0 ? Fault::none : Fault::audit_not_writable;
+  char directory[4096];
+  const char* const name = std::strrchr(path, '/');
+  const int length = name != nullptr ? static_cast<int>(name + 1 - path) : 0;
+  std::snprintf(directory, sizeof directory, "%.*s.", length, path);
+  return access(directory, W_OK | X_OK) == 0 ? Fault::none : Fault::audit_not_writable;
 }
 
 int Audit::open_file() const {

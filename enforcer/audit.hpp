@@ -17,6 +17,9 @@ inline constexpr std::size_t kAuditArgvBytes = 64u << 10;  // of argv in one rec
 std::uint64_t unix_milliseconds();
 std::uint64_t boot_milliseconds();  // never goes back
 
+// Whether the log could be opened, for `--check`; nothing is created.
+Fault check_audit(const char* path);
+
 class Audit {
  public:
   // Opens the log and finds the end of its chain. Path and queue must outlive this object.

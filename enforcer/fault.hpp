@@ -68,7 +68,8 @@ using Bytes = std::span<const std::uint8_t>;
   F(audit_not_ours, "the audit log does not end in a record of this program; move the file aside") \
   F(socket_in_use, "another enforcer listens on this socket")                                      \
   F(socket_not_possible, "the socket cannot be made")                                              \
-  F(setuid, "this program must not be setuid, setgid or given capabilities")
+  F(setuid, "this program must not be setuid, setgid or given capabilities")                       \
+  F(no_child_lists, "this kernel does not list the children of a process (CONFIG_PROC_CHILDREN)")
 
 enum class Fault : std::uint32_t {
 #define X0X_FAULT_NAME(name, message) name,

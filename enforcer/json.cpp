@@ -33,6 +33,10 @@ Json& Json::digits(Bytes bytes) {
   return *this;
 }
 
+Json& Json::value(Hex hex) {
+  return hex.bytes.data() == nullptr ? word("null") : separate().raw("\"").digits(hex.bytes).raw("\"");
+}
+
 Json& Json::value(Uuid uuid) {
   if (uuid.id == nullptr) return word("null");
   separate().raw("\"").digits({uuid.id, 4});

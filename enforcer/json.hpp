@@ -18,7 +18,7 @@ inline Bytes as_bytes(std::string_view text) {
 
 // How a value is to be written when its type alone does not say.
 struct Hex {
-  Bytes bytes;
+  Bytes bytes;  // absent bytes are null
 };
 struct Uuid {
   const std::uint8_t* id;  // 16 bytes, or null
@@ -40,7 +40,7 @@ class Json {
   Json& key(std::string_view name) { return value(name).colon(); }
   Json& value(Bytes text);  // absent text is null
   Json& value(std::string_view text) { return value(as_bytes(text)); }
-  Json& value(Hex hex) { return separate().raw("\"").digits(hex.bytes).raw("\""); }
+  Json& value(Hex hex);
   Json& value(Uuid uuid);
   Json& value(Time time);
   Json& value(Natural n) { return n.value < 0 ? word("null") : value(static_cast<unsigned>(n.value)); }

@@ -69,7 +69,8 @@ void write_diagnostics(Json& json, const ServerConfig& config, bool enabled, con
       .end('}');
   json.key("policy").begin('{').fields("name", loaded ? table.name().bytes : Bytes{}, "version",
                                        loaded ? table.policy_version() : 0);
-  json.fields("digest", Hex{config.digest.bytes}, "expires", Time{loaded ? table.expires() * 1000 : 0})
+  json.fields("digest", Hex{loaded ? Bytes(config.digest.bytes) : Bytes{}}, "expires",
+              Time{loaded ? table.expires() * 1000 : 0})
       .end('}');
   json.fields("audit_degraded", config.audit->degraded()).end('}');
 }

@@ -3,7 +3,6 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,22 +12,13 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "enforcer/endpoint.hpp"
+
 namespace x0x {
 
 using namespace wire;
 
 namespace {
-
-constexpr std::string_view kWarningMessages[] = {
-    "stdout cap reached; further output is counted and dropped",
-    "stderr cap reached; further output is counted and dropped",
-    "the session is near its duration cap",
-    "stdout is near its cap",
-    "stderr is near its cap",
-    "the lease was not renewed; the session is being ended",
-    "the peer has gone; the session is being ended",
-    "the session was cancelled and is being ended",
-};
 
 // epoll, edge-triggered, only says where to look again: each descriptor has a flag that it sets, and that is
 // cleared when there is nothing more to be had. What is looked at is decided by the state alone.
@@ -502,20 +492,6 @@ class Server {
 int serve(const ServerConfig& config) {
   static Server server(config);
   return server.run();
-}
-
-void notify_systemd(std::string_view state) {
-  const char* const path = std::getenv("NOTIFY_SOCKET");
-  sockaddr_un to{};
-  const std::size_t size = path != nullptr ? std::strlen(path) : 0;
-  if (size < 2 || size >= sizeof to.sun_path || (path[0] != '/' && path[0] != '@')) return;
-  to.sun_family = AF_UNIX;
-  std::memcpy(to.sun_path, path, size);
-  if (path[0] == '@') to.sun_path[0] = '\0';  // an abstract name
-  const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + size);
-  sendto(fd, state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&to), length);
-  close(fd);
 }
 
 }  // namespace x0x

@@ -60,7 +60,6 @@ struct ServerConfig {
 };
 
 int serve(const ServerConfig& config);
-void notify_systemd(std::string_view state);
 
 void write_diagnostics(Json& json, const ServerConfig& config, bool enabled, const Totals& totals,
                        std::span<const Slot> slots);

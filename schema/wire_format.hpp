@@ -49,6 +49,17 @@ inline constexpr const char* kWarningNames[] = {
     "StdoutCapHit",         "StderrCapHit", "DurationApproachingCap", "StdoutApproachingCap",
     "StderrApproachingCap", "LeaseExpired", "PeerDisconnected",       "Cancelled",
 };
+// What a Warning says to a person.
+inline constexpr const char* kWarningMessages[] = {
+    "stdout cap reached; further output is counted and dropped",
+    "stderr cap reached; further output is counted and dropped",
+    "the session is near its duration cap",
+    "stdout is near its cap",
+    "stderr is near its cap",
+    "the lease was not renewed; the session is being ended",
+    "the peer has gone; the session is being ended",
+    "the session was cancelled and is being ended",
+};
 
 enum class Tag : std::uint32_t {
   request = 0,
