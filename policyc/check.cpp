@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "policyc/templates.hpp"
+#include "enforcer/text.hpp"
 #include "schema/blob_format.hpp"
 
 namespace x0x::policyc {
@@ -83,10 +83,12 @@ class SeenCommands {
     follow(parent, token.kind, token.text);
     if (token.kind != Token::Kind::literal) return;
     const std::string_view text = token.text;
-    if (matches_int(text)) follow(parent, Token::Kind::integer, {});
+    const Bytes bytes(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
+    if (is_int(bytes)) follow(parent, Token::Kind::integer, {});
     if (!nodes_[parent].url_path_below) return;
-    for (const std::size_t slash : url_path_starts(text))
-      follow(parent, Token::Kind::url_path, text.substr(0, slash));
+    const std::size_t tail = url_tail_start(bytes);  // as in enforcer/decide.cpp
+    for (std::size_t slash = tail > 0 ? tail - 1 : 0; slash < text.size(); ++slash)
+      if (text[slash] == '/') follow(parent, Token::Kind::url_path, text.substr(0, slash));
   }
 
   const Command* find_cover(std::uint32_t root, const Command& command) {

@@ -32,8 +32,8 @@ std::string summary(const std::string& file, const Diagnostics& diagnostics,
     return fmt::format("{} in {}\n", count_problems(diagnostics.errors(), diagnostics.warnings()), file);
   std::size_t commands = 0;
   for (const Entry& entry : policy->entries) commands += entry.commands.size();
-  return fmt::format("{}: ok, {} command{} in {} entr{}\n", file, commands, commands == 1 ? "" : "s",
-                     policy->entries.size(), policy->entries.size() == 1 ? "y" : "ies");
+  return fmt::format("{}: ok, {} in {}\n", file, count_of(commands, "command", "commands"),
+                     count_of(policy->entries.size(), "entry", "entries"));
 }
 
 FileReport check_file(const CheckOptions& options, const std::string& path) {

@@ -60,10 +60,12 @@ void settle_expiry(const CompileOptions& options, Policy& policy) {
 void print_summary(const CompileOptions& options, const Policy& policy, const CompiledPolicy& compiled,
                    std::size_t file_bytes) {
   const BlobView& table = compiled.table;
-  fmt::print("{}: {} version {}, {} commands in {} entries, {}, {} bytes\ndigest {}\n", options.output,
-             policy.name ? escape(*policy.name) : "unnamed policy", *policy.version, table.rule_count(),
-             table.entry_count(), policy.expires ? "expires " + format_utc(*policy.expires) : "never expires",
-             file_bytes, to_hex(digest_of(compiled.payload).bytes));
+  fmt::print("{}: {} version {}, {} in {}, {}, {} bytes\ndigest {}\n", options.output,
+             policy.name ? escape(*policy.name) : "unnamed policy", *policy.version,
+             count_of(table.rule_count(), "command", "commands"),
+             count_of(table.entry_count(), "entry", "entries"),
+             policy.expires ? "expires " + format_utc(*policy.expires) : "never expires", file_bytes,
+             to_hex(digest_of(compiled.payload).bytes));
   if (policy.expires && *policy.expires <= now_secs())
     fmt::print(stderr, "x0x-policyc: note: this policy has already expired; nodes will refuse it\n");
 }

@@ -7,6 +7,7 @@
 
 #include "enforcer/text.hpp"
 #include "policyc/hex.hpp"
+#include "policyc/policy_json.hpp"
 #include "policyc/read_table.hpp"
 #include "policyc/text.hpp"
 
@@ -172,15 +173,7 @@ std::string explain_disabled(const BlobView& table) {
 }  // namespace
 
 std::string show_token(const Token& token) {
-  switch (token.kind) {
-    case Token::Kind::integer:
-      return "<INT>";
-    case Token::Kind::url_path:
-      return show_text(token.text + "<URL_PATH>");
-    case Token::Kind::literal:
-      break;
-  }
-  return show_text(token.text);
+  return show_text(token_source(token));
 }
 
 std::string show_argv(const std::vector<Token>& argv) {

@@ -109,12 +109,9 @@ std::string render_human(const Source& source, const Diagnostics& diagnostics, b
 }
 
 std::string count_problems(std::size_t errors, std::size_t warnings) {
-  const auto count = [](std::size_t n, std::string_view what) {
-    return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
-  };
-  if (warnings == 0) return count(errors, "error");
-  if (errors == 0) return count(warnings, "warning");
-  return count(errors, "error") + ", " + count(warnings, "warning");
+  if (warnings == 0) return count_of(errors, "error", "errors");
+  if (errors == 0) return count_of(warnings, "warning", "warnings");
+  return count_of(errors, "error", "errors") + ", " + count_of(warnings, "warning", "warnings");
 }
 
 }  // namespace x0x::policyc

@@ -92,6 +92,10 @@ std::string quote(std::string_view text, std::size_t limit) {
   return fmt::format("`{}{}`", escape(text.substr(0, at)), at < text.size() ? "…" : "");
 }
 
+std::string count_of(std::size_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
 std::size_t display_width(char32_t c) {
   if (c < 0x7f) return 1;
   // The widths come from the C library; this locale is built into it.

@@ -38,6 +38,9 @@ std::string escape(std::string_view text);
 // wrote.
 std::string quote(std::string_view text, std::size_t limit = 60);
 
+// "1 entry", "2 entries"
+std::string count_of(std::size_t count, std::string_view one, std::string_view many);
+
 // Columns on a terminal, 0 for combining marks, 2 for wide characters.
 std::size_t display_width(char32_t c);
 

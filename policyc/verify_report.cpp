@@ -153,20 +153,17 @@ std::string to_human(const VerifyReport& report) {
   const auto line = [&](std::string_view label, const std::string& value) {
     text += fmt::format("  {:<9} {}\n", label, value);
   };
-  const auto plural = [](std::uint32_t count, const char* one, const char* many) {
-    return fmt::format("{} {}", count, count == 1 ? one : many);
-  };
   line("policy", fmt::format("{} version {}",
                              table.name().present() ? escape(to_string(table.name().bytes)) : "(no name)",
                              table.policy_version()));
   line("digest", to_hex(digest_of(table.payload()).bytes));
   line("valid", describe_window(table, report.now));
   line("audience", audience.empty() ? "any node" : escape(fmt::format("{}", fmt::join(audience, ", "))));
-  line("holds", fmt::format("{}, {}{}", plural(table.entry_count(), "entry", "entries"),
-                            plural(table.rule_count(), "command", "commands"),
+  line("holds", fmt::format("{}, {}{}", count_of(table.entry_count(), "entry", "entries"),
+                            count_of(table.rule_count(), "command", "commands"),
                             table.enabled() ? "" : "  DISABLED: nodes refuse every request under it"));
   line("signed", fmt::format("by {} of {}, threshold {}", report.votes,
-                             plural(report.pinned_keys, "pinned key", "pinned keys"), report.threshold));
+                             count_of(report.pinned_keys, "pinned key", "pinned keys"), report.threshold));
   for (const Signer& signer : report.signers) {
     const bool checked = signer.standing != Standing::unknown;
     text += fmt::format("    {}  {:<7}  {}{}\n", key_id(signer.signature.number), name_of(signer.standing),
