@@ -88,7 +88,7 @@ Reading read_shape(const std::string& shape) {
 // Names people try first, and what they mean here.
 std::string_view meant_template(std::string_view name) {
   static constexpr std::array<std::string_view, 2> kTemplates = {"INT", "URL_PATH"};
-  static constexpr std::array<std::string_view, 7> kNumbers = {"INTEGER", "NUMBER", "NUM",  "N",
+  static constexpr std::array<std::string_view, 6> kNumbers = {"INTEGER", "NUMBER", "NUM",
                                                                "UINT",    "DIGITS", "COUNT"};
   static constexpr std::array<std::string_view, 5> kPaths = {"PATH", "URL", "URLPATH", "FILE", "URI_PATH"};
   if (const auto near = nearest(name, kTemplates)) return *near;

@@ -55,7 +55,6 @@ struct Advice {
 
 // The first that fits. Ordered from particular to general.
 constexpr Advice kAdvice[] = {
-    {"basic string", "encountered end-of-file", "the file ends inside a string", "close it with `\"`"},
     {"literal string", "encountered end-of-file", "the file ends inside a string", "close it with `'`"},
     {"string", "encountered end-of-file", "the file ends inside a string", "close the string"},
     {"array", "encountered end-of-file", "the file ends inside an array", "close it with `]`"},
@@ -80,6 +79,10 @@ constexpr Advice kAdvice[] = {
     {"", "expected value, saw", "a value is missing after `=`", "write `key = value`"},
     {"", "could not determine value type", kNoValue,
      "text needs quotes: `\"…\"`; booleans are `true` and `false`"},
+    {"floating-point", "expected 'nan'", kNoValue,
+     "text needs quotes: `\"…\"`; booleans are `true` and `false`"},
+    {"floating-point", "expected 'inf'", kNoValue,
+     "text needs quotes: `\"…\"`; booleans are `true` and `false`"},
     {"boolean", "", kNoValue, "booleans are `true` and `false`; text needs quotes: `\"…\"`"},
     {"", "expected value-terminator", "", "put a line break or a comma after the value"},
     {"", "expected a comment or whitespace", "", "put each key on a line of its own"},
@@ -90,13 +93,17 @@ constexpr Advice kAdvice[] = {
     {"", "multi-line strings are prohibited", "", "write the key on one line"},
 };
 
-// The characters up to the next one that ends a value.
-std::uint32_t word_length(const Source& source, Span span) {
+// The whole word around a place, up to what separates values on both sides.
+Span word_at(const Source& source, Span span) {
   const std::string_view line = source.line(span.line);
-  const std::size_t at = source.offset_of(span.line, span.column) - source.line_starts[span.line - 1];
+  const std::size_t start = source.line_starts[span.line - 1];
+  const std::size_t at = source.offset_of(span.line, span.column) - start;
+  const std::size_t before = at == 0 ? std::string_view::npos : line.find_last_of(" \t=,[{", at - 1);
+  const std::size_t first = before == std::string_view::npos ? 0 : before + 1;
   const std::string_view word =
-      line.substr(at, std::min(line.find_first_of(" \t,]}#", at), line.size()) - at);
-  return std::max<std::uint32_t>(1, static_cast<std::uint32_t>(count_code_points(word)));
+      line.substr(first, std::min(line.find_first_of(" \t,]}#", at), line.size()) - first);
+  const auto length = static_cast<std::uint32_t>(count_code_points(word));
+  return source.span_at(start + first, std::max(length, 1u));
 }
 
 const Advice* advice_for(const Complaint& complaint) {
@@ -115,12 +122,14 @@ struct Found {
 };
 
 // The table whose header comes last: the one that a key on the next line goes into.
-void find_last_table(const toml::node& node, Found& last) {
+void find_last_table(const Source& source, const toml::node& node, Found& last) {
   if (const toml::table* table = node.as_table()) {
-    if (!table->is_inline() && last.position <= table->source().begin) last = {table->source().begin, table};
-    for (const auto& [key, value] : *table) find_last_table(value, last);
+    const toml::source_position begin = table->source().begin;
+    const bool header = source.text.substr(source.offset_of(begin.line, begin.column), 1) == "[";
+    if (header && !table->is_inline() && last.position <= begin) last = {begin, table};
+    for (const auto& [key, value] : *table) find_last_table(source, value, last);
   } else if (const toml::array* array = node.as_array()) {
-    for (const toml::node& element : *array) find_last_table(element, last);
+    for (const toml::node& element : *array) find_last_table(source, element, last);
   }
 }
 
@@ -131,7 +140,7 @@ std::optional<std::uint32_t> first_definition(const Source& source, std::uint32_
     const std::size_t end = source.offset_of(line, 1);
     const toml::table above = toml::parse(std::string_view(source.text).substr(0, end));
     Found last;
-    if (!header) find_last_table(above, last);
+    if (!header) find_last_table(source, above, last);
     const toml::table* table = last.table == nullptr ? &above : last.table;
     while (true) {
       const std::size_t dot = path.find('.');
@@ -176,11 +185,14 @@ void report_duplicate(const Source& source, Span span, std::string_view reason, 
       help = fmt::format("it is first defined on line {}", *line);
     span = place_of_name(source, span, path, header);
   }
-  if (header && reason.find("array") != std::string_view::npos)
+  if (reason.ends_with("as table") && reason.find("array") != std::string_view::npos)
     help +=
         (help.empty() ? "" : "\n") + std::string("write an array of tables with double brackets: `[[…]]`");
   diagnostics.report(Kind::duplicate_key, span,
-                     named ? fmt::format("{} is defined twice", quote(path)) : with_backticks(reason), help);
+                     named && !reason.starts_with("cannot insert")
+                         ? fmt::format("{} is defined twice", quote(path))
+                         : with_backticks(reason),
+                     help);
 }
 
 }  // namespace
@@ -197,7 +209,7 @@ void report_toml_error(const Source& source, const toml::parse_error& error, Dia
   const Advice* advice = advice_for(complaint);
   if (advice != nullptr && advice->message == kUnclosed)
     span = unclosed_string(source, span.line).value_or(span);
-  if (advice != nullptr && advice->message == kNoValue) span.length = word_length(source, span);
+  if (advice != nullptr && advice->message == kNoValue) span = word_at(source, span);
   const bool own = advice != nullptr && !advice->message.empty();
   diagnostics.report(Kind::toml_syntax, span,
                      own ? std::string(advice->message) : with_backticks(complaint.reason),

@@ -102,14 +102,14 @@ TEST_CASE("a shorter URL prefix does not shadow a longer one") {
 TEST_CASE("a policy too ambiguous for a table costs no more than another") {
   Policy policy;
   Entry& entry = policy.entries.emplace_back();
-  for (std::uint32_t bits = 0; bits < 1u << 14; ++bits) {
+  for (std::uint32_t bits = 1u << 14; bits-- > 0;) {
     Command& command = entry.commands.emplace_back();
     command.argv.push_back(literal("run"));
     for (int i = 0; i < 14; ++i) command.argv.push_back((bits >> i & 1) != 0 ? literal("1") : integer());
   }
   Diagnostics diagnostics;
   check_shadowing(policy, diagnostics);
-  CHECK(diagnostics.all().size() == (1u << 14) - 1);  // all but the first, which is all <INT>
+  CHECK(diagnostics.all().empty());  // the widest command comes last
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The parser, the JSON Schema and the documents speak of the same keys and codes.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -7,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "policyc/diagnostic.hpp"
