@@ -129,6 +129,7 @@ class Validator {
   }
 
   bool options() {
+    if (v_.audience_count() > v_.header_u32(kHeaderItemCount)) return fail(Fault::bad_item);
     item_cursor_ = v_.audience_count();
     for (std::uint32_t i = 0; i < v_.header_u32(kHeaderOptionCount); ++i) {
       const std::uint8_t* p = v_.options_ + std::size_t{i} * kOptionsBytes;

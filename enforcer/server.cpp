@@ -63,7 +63,7 @@ class Server {
     for (Slot& slot : slots_) {
       if (slot.ready[0]) take_events(slot);
       if (slot.ready[1]) write_stdin(slot);
-      for (std::size_t stream : {0, 1})
+      for (const std::size_t stream : {0u, 1u})
         if (reads(slot, stream)) busy_ |= read_stream(slot, stream, true);
     }
     for (int i = 0; i < 64 && guests_ && !stopping_ && now_ >= accept_after_; ++i) accept_guest();
@@ -456,7 +456,7 @@ class Server {
 
   // Every process is dead. What a slow peer or an outsider kept in a pipe is counted and dropped.
   void finish(Slot& slot) {
-    for (std::size_t stream : {0, 1})
+    for (const std::size_t stream : {0u, 1u})
       for (int i = 0; i < 64 && slot.session.streams[stream].open && read_stream(slot, stream, false);) ++i;
     close_session(slot.io);
     std::ranges::fill(slot.ready, false);

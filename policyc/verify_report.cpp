@@ -43,7 +43,7 @@ std::uint32_t count_votes(const std::vector<Signer>& signers) {
     if (signer.standing == Standing::pinned && signer.check != SignatureCheck::bad_signature)
       voters.push_back(signer.signature.number);
   std::ranges::sort(voters);
-  return static_cast<std::uint32_t>(std::ranges::unique(voters).begin() - voters.begin());
+  return static_cast<std::uint32_t>(std::unique(voters.begin(), voters.end()) - voters.begin());
 }
 
 // The enforcer's message, and what helps a person beyond it.

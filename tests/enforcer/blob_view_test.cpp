@@ -261,6 +261,17 @@ TEST_CASE("bad_item: lists out of order, doubled, malformed, miscounted") {
   CHECK(after_byte(&Layout::options, kOptionsFirstItem, 0) == Fault::bad_item);
 }
 
+TEST_CASE("an audience larger than all items cannot be wrapped round by a huge list") {
+  CHECK(after([](ByteVector& p, const Layout& l) {
+          const auto items = static_cast<std::uint32_t>(l.field(kHeaderItemCount));
+          put32(p, kHeaderAudienceCount, items + 5);
+          put32(p, l.options + kOptionsFirstItem, items + 5);
+          put32(p, l.options + kOptionsEnvCount,
+                0xfffffffb - static_cast<std::uint32_t>(l.field(l.options + kOptionsWritableCount) +
+                                                        l.field(l.options + kOptionsAllowCount)));
+        }) == Fault::bad_item);
+}
+
 TEST_CASE("bad_entry and bad_rule: entries and rules that point to the wrong place") {
   CHECK(after_byte(&Layout::entries, kEntryPair, 0) == Fault::bad_entry);
   CHECK(after_byte(&Layout::entries, kEntryPair + 3, 0xff) == Fault::bad_entry);

@@ -95,7 +95,7 @@ TEST_CASE("files: missing, symlink, not a file, wrong mode, too large; and each 
     mkfifo(path.c_str(), 0644);  // must not hang
     CHECK(blames(Fault::not_a_file));
     put_back();
-    for (const mode_t mode : {0664, 0646, 0666}) {
+    for (const mode_t mode : {0664u, 0646u, 0666u}) {
       chmod(path.c_str(), mode);
       CHECK(blames(Fault::wrong_mode));
     }

@@ -282,7 +282,7 @@ TEST_CASE("a pinned file runs when its content matches, and not otherwise") {
     session.finish();
     CHECK(session.status == 0);
   }
-  for (const std::size_t byte : {0, 15, 31}) {
+  for (const std::size_t byte : {0u, 15u, 31u}) {
     auto wrong = digest;
     wrong[byte] ^= 1;
     plan->sha256 = wrong.data();
@@ -372,7 +372,7 @@ TEST_CASE("every step that fails has its own name, and the program does not run"
     getrlimit(RLIMIT_NOFILE, &before);
     const int next = dup(0);
     close(next);
-    for (const rlim_t room : {0, 1, 3, 5, 7}) {
+    for (const rlim_t room : {0u, 1u, 3u, 5u, 7u}) {
       const rlimit tight{static_cast<rlim_t>(next) + room, before.rlim_max};
       setrlimit(RLIMIT_NOFILE, &tight);
       Spawned spawned;

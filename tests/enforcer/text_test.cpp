@@ -77,7 +77,7 @@ TEST_CASE("<URL_PATH> agrees with RE2 on every string of up to 6 characters over
 }
 
 TEST_CASE("<URL_PATH> agrees with RE2 on every byte at every place and around its length limit") {
-  for (std::size_t length : {1, 2, 3, 255, 256, 257, 258, 300}) {
+  for (const std::size_t length : {1u, 2u, 3u, 255u, 256u, 257u, 258u, 300u}) {
     const std::string path = "/" + std::string(length - 1, 'p');
     REQUIRE(is_url_path(path) == reference_is_url_path(path));
     for (std::size_t place : {std::size_t{0}, length / 2, length - 1})
