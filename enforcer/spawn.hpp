@@ -86,7 +86,7 @@ void close_session(Spawned& session);
 int reap_strays(std::span<const pid_t> supervisors);
 
 // The enforcer's own cgroup v2 directory if it may make cgroups there, else -1. The cgroups of sessions are
-// made as they are needed, used again, and removed at the end.
+// made afresh as they are needed, and removed at the end.
 int find_delegated_cgroup();
 void remove_session_cgroups(int delegated, std::uint32_t slots);
 

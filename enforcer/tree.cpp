@@ -122,6 +122,8 @@ int find_delegated_cgroup() {
 
 int open_session_cgroup(int delegated, std::uint32_t slot) {
   const CgroupName name(slot);
+  unlinkat(delegated, name.text,
+           AT_REMOVEDIR);  // some kernels kill what is cloned into a cgroup killed before
   if (mkdirat(delegated, name.text, 0755) != 0 && errno != EEXIST) return -1;
   return openat(delegated, name.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
