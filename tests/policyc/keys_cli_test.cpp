@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <iostream>
 #include <memory>
 
 #include "policyc/commands.hpp"
@@ -272,6 +273,8 @@ TEST_CASE("the options reach the commands, and help teaches") {
   const Desk desk;
   CLI::App app;
   std::function<int()> run;
+  std::ostringstream said;
+  std::streambuf* const before = std::cout.rdbuf(said.rdbuf());
   add_keygen_command(app, run);
   add_sign_command(app, run);
   add_verify_command(app, run);
@@ -297,6 +300,8 @@ TEST_CASE("the options reach the commands, and help teaches") {
   CHECK_THROWS_AS(parse("keygen -p a"), CLI::ParseError);
   CHECK_THROWS_AS(parse("verify t"), CLI::ParseError);
   CHECK_THROWS_AS(parse("verify t --trust x --format yaml"), CLI::ParseError);
+  std::cout.rdbuf(before);
+  CHECK(has(said.str(), "\"verified\": true"));
 }
 
 }  // namespace
