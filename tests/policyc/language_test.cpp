@@ -40,9 +40,9 @@ void collect(const json& node, Keys& keys) {
   if (node.is_object() && node.contains("title") && node.contains("properties") &&
       !node.contains("$schema")) {
     CHECK(node["additionalProperties"] == false);
-    for (const auto& [key, value] : node["properties"].items()) {
-      CHECK_MESSAGE(value.contains("description"), key);
-      keys[node["title"].get<std::string>()].insert(key);
+    for (const auto& property : node["properties"].items()) {
+      CHECK_MESSAGE(property.value().contains("description"), property.key());
+      keys[node["title"].get<std::string>()].insert(property.key());
     }
   }
   if (node.is_structured())
