@@ -80,11 +80,14 @@ SpawnStep spawn(const ChildPlan& plan, Spawned& out) {
 }
 
 int read_events(const Spawned& session, SupervisorEvent (&events)[kMaxEvents]) {
-  const ssize_t n = recv(session.control, events, sizeof events, 0);
+  ssize_t n;
+  do n = recv(session.control, events, sizeof events, 0);
+  while (n < 0 && errno == ECONNRESET);  // it ended before it heard our last word; its own words come first
   return static_cast<int>(n < 0 ? n : n / static_cast<ssize_t>(sizeof events[0]));
 }
 
 void signal_session(const Spawned& session, SessionSignal signal) {
+  if (session.supervisor <= 0) return;  // -1 would mean every process there is
   send(session.control, &signal, sizeof signal, MSG_NOSIGNAL);
   // The command may have stopped its supervisor: SIGCONT lets it hear us.
   kill(session.supervisor, signal == SessionSignal::abandon ? SIGKILL : SIGCONT);

@@ -285,6 +285,38 @@ TEST_CASE("a supervisor holds no descriptor of another session") {
   CHECK(cat.status == 0);
 }
 
+TEST_CASE("an order that crosses the end of a session does not hide its events") {
+  LeavesNothing watch;
+  Plan plan({});
+  plan.set_argv({"sh", "-c", "exit 5"});
+  for (int i = 0; i < 50; ++i) {
+    Session session(*plan);
+    session.wait_started();
+    for (int n = 0; n < 3; ++n) signal_session(session.spawned, SessionSignal::terminate);
+    waitid(P_PID, static_cast<id_t>(session.spawned.supervisor), nullptr, WEXITED | WNOWAIT);
+    session.finish();
+    CHECK(session.exited);
+    CHECK(session.gone);
+  }
+}
+
+TEST_CASE("a signal to a session that is closed goes to nobody") {
+  LeavesNothing watch;
+  const pid_t bystander = fork();
+  if (bystander == 0) {
+    raise(SIGSTOP);
+    for (;;) pause();
+  }
+  int status = 0;
+  REQUIRE(waitpid(bystander, &status, WUNTRACED) == bystander);
+  REQUIRE(WIFSTOPPED(status));
+  signal_session(Spawned{}, SessionSignal::terminate);
+  signal_session(Spawned{}, SessionSignal::kill);
+  CHECK(waitpid(bystander, &status, WCONTINUED | WNOHANG) == 0);  // still stopped
+  kill(bystander, SIGKILL);
+  waitpid(bystander, nullptr, 0);
+}
+
 TEST_CASE("many sessions at once") {
   LeavesNothing watch;
   Plan plan({"tree", "exit"});
