@@ -12,9 +12,7 @@ namespace {
 
 // ---- writing
 
-void put_bytes(Message& to, Bytes bytes) {
-  to.insert(to.end(), bytes.begin(), bytes.end());
-}
+void put_bytes(Message& to, Bytes bytes) { to.insert(to.end(), bytes.begin(), bytes.end()); }
 template <class Unsigned>
 void put(Message& to, Unsigned value) {
   for (std::size_t i = 0; i < sizeof value; ++i) to.push_back(static_cast<std::uint8_t>(value >> (8 * i)));
@@ -37,8 +35,7 @@ Message open_message(std::uint8_t kind) {
 }
 Message close_message(Message message) {
   const auto length = static_cast<std::uint32_t>(message.size() - wire::kLengthBytes);
-  for (std::size_t i = 0; i < wire::kLengthBytes; ++i)
-    message[i] = static_cast<std::uint8_t>(length >> (8 * i));
+  for (std::size_t i = 0; i < wire::kLengthBytes; ++i) message[i] = static_cast<std::uint8_t>(length >> (8 * i));
   return message;
 }
 Message open_frame(const Session& session, wire::Tag tag) {
@@ -195,18 +192,10 @@ Message encode_request(const Session& session, const Request& request) {
   return close_message(std::move(message));
 }
 
-Message encode_renewal(const Session& session) {
-  return close_message(open_frame(session, wire::Tag::lease_renew));
-}
-Message encode_cancel(const Session& session) {
-  return close_message(open_frame(session, wire::Tag::cancel));
-}
-Message encode_question(std::uint8_t kind) {
-  return close_message(open_message(kind));
-}
-bool fits(const Message& message) {
-  return message.size() - wire::kLengthBytes <= wire::kMaxMessageBytes;
-}
+Message encode_renewal(const Session& session) { return close_message(open_frame(session, wire::Tag::lease_renew)); }
+Message encode_cancel(const Session& session) { return close_message(open_frame(session, wire::Tag::cancel)); }
+Message encode_question(std::uint8_t kind) { return close_message(open_message(kind)); }
+bool fits(const Message& message) { return message.size() - wire::kLengthBytes <= wire::kMaxMessageBytes; }
 
 Malformed decode_answer(Bytes message, Answer& answer) {
   Reader reader(message);

@@ -22,9 +22,7 @@ std::string variable(const char* name) {
 
 }  // namespace
 
-Environment environment_of_process() {
-  return {variable("X0X_SOCKET"), variable("XDG_CONFIG_HOME"), variable("HOME")};
-}
+Environment environment_of_process() { return {variable("X0X_SOCKET"), variable("XDG_CONFIG_HOME"), variable("HOME")}; }
 
 std::string config_path(const Environment& environment) {
   // The XDG specification says to ignore a relative path.
@@ -53,8 +51,7 @@ Settings read_config(const std::string& path) {
                                   key.source().begin.line, name));
       *slot = value.value<std::string>();
       if (!value.is_string())
-        throw Failure(
-            fmt::format("{}:{}: `{}` must be a text in quotes", path, value.source().begin.line, name));
+        throw Failure(fmt::format("{}:{}: `{}` must be a text in quotes", path, value.source().begin.line, name));
     }
     return settings;
   } catch (const toml::parse_error& error) {
@@ -75,9 +72,8 @@ void complete(Settings& options, const Environment& environment, Needs needs) {
   const char* missing = !options.agent ? "agent" : !options.machine ? "machine" : nullptr;
   if (missing != nullptr) {
     const std::string path = config_path(environment);
-    throw Failure(
-        fmt::format("no {0} id: give `--{0} HEX`{1}", missing,
-                    path.empty() ? "" : fmt::format(", or put `{} = \"HEX\"` into `{}`", missing, path)));
+    throw Failure(fmt::format("no {0} id: give `--{0} HEX`{1}", missing,
+                              path.empty() ? "" : fmt::format(", or put `{} = \"HEX\"` into `{}`", missing, path)));
   }
 }
 

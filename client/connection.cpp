@@ -24,8 +24,7 @@ std::string explain_connect(const std::string& path, int error) {
     case ENOENT:
     case ENOTDIR:
       return fmt::format(
-          "no enforcer socket at `{}` (is x0x-enforcer running? `--socket` or `X0X_SOCKET` names another)",
-          path);
+          "no enforcer socket at `{}` (is x0x-enforcer running? `--socket` or `X0X_SOCKET` names another)", path);
     case ECONNREFUSED:
       return fmt::format("nothing listens on `{}` (x0x-enforcer has stopped; start it again)", path);
     case EACCES:
@@ -63,9 +62,7 @@ int connect_to(const std::string& socket_path) {
   return fd;
 }
 
-Connection::~Connection() {
-  ::close(fd_);
-}
+Connection::~Connection() { ::close(fd_); }
 
 void Connection::send(const Message& message) {
   outbox_.insert(outbox_.end(), message.begin(), message.end());
@@ -112,8 +109,8 @@ std::optional<Bytes> Connection::next() {
   const std::uint32_t length = cursor.u32();
   if (cursor.failed()) return std::nullopt;
   if (length == 0 || length > wire::kMaxMessageBytes)
-    throw Failure(fmt::format(
-        "lost the enforcer: it announced a message of {} bytes (is it an x0x-enforcer?)", length));
+    throw Failure(
+        fmt::format("lost the enforcer: it announced a message of {} bytes (is it an x0x-enforcer?)", length));
   const Bytes message = cursor.take(length);
   if (cursor.failed()) return std::nullopt;
   inbox_start_ += wire::kLengthBytes + length;

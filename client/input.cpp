@@ -24,8 +24,7 @@ std::string read_descriptor(int fd, const std::string& name) {
     const int error = errno;
     bytes.resize(size + (n > 0 ? static_cast<std::size_t>(n) : 0));
     if (n == 0) return bytes;
-    if (n < 0 && error != EINTR)
-      throw Failure(fmt::format("cannot read `{}`: {}", name, std::strerror(error)));
+    if (n < 0 && error != EINTR) throw Failure(fmt::format("cannot read `{}`: {}", name, std::strerror(error)));
     if (bytes.size() > wire::kMaxMessageBytes)
       throw Failure(fmt::format("`{}` is too large: a request may have {} bytes with everything in it", name,
                                 wire::kMaxMessageBytes));
@@ -53,8 +52,7 @@ void check_size(const Session& session, const Request& request) {
   if (fits(message)) return;
   const std::size_t over = message.size() - wire::kLengthBytes - wire::kMaxMessageBytes;
   throw Failure(fmt::format("the {} too large: {} bytes over what a request may have ({})",
-                            request.stdin_bytes ? "input is" : "command's tokens are", over,
-                            wire::kMaxMessageBytes));
+                            request.stdin_bytes ? "input is" : "command's tokens are", over, wire::kMaxMessageBytes));
 }
 
 }  // namespace x0x::client

@@ -26,8 +26,7 @@ std::string as_shown(const Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (value.is_object()) {
     std::string line;
-    for (const auto& [key, part] : value.items())
-      line += fmt::format("{}{}", line.empty() ? "" : "  ", as_shown(part));
+    for (const auto& [key, part] : value.items()) line += fmt::format("{}{}", line.empty() ? "" : "  ", as_shown(part));
     return line;
   }
   return printable(value.dump());
@@ -64,8 +63,8 @@ void show_tree(const Json& object, std::size_t depth, std::string& text) {
       else
         for (const Json& item : value) text += fmt::format("{}  {}\n", indent, as_shown(item));
     } else {
-      text += fmt::format("{}{:<{}} {}\n", indent, title(key), 30 - std::min<std::size_t>(depth * 2, 20),
-                          as_shown(value));
+      text +=
+          fmt::format("{}{:<{}} {}\n", indent, title(key), 30 - std::min<std::size_t>(depth * 2, 20), as_shown(value));
     }
   }
 }
@@ -81,9 +80,8 @@ std::string show_sessions(std::string_view document, Format format) {
   if (sessions->empty()) return "no session is running\n";
   std::string text = fmt::format("{:<36}  {:<8}  {:>8}  {:>9}  {}\n", "ID", "AGENT", "PID", "AGE", "COMMAND");
   for (const Json& session : *sessions)
-    text += fmt::format("{:<36}  {:<8.8}  {:>8}  {:>9}  {}\n", field(session, "request_id"),
-                        field(session, "agent_id"), field(session, "pid"), age(session),
-                        field(session, "argv_summary"));
+    text += fmt::format("{:<36}  {:<8.8}  {:>8}  {:>9}  {}\n", field(session, "request_id"), field(session, "agent_id"),
+                        field(session, "pid"), age(session), field(session, "argv_summary"));
   return text;
 }
 

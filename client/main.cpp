@@ -28,8 +28,7 @@ namespace {
 // What takes its place cannot be read or written, so the mistake is reported as one.
 void occupy_standard_descriptors() {
   for (int fd = 0; fd <= 2; ++fd)
-    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0)
-      ::_exit(kOwnFailure);
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0) ::_exit(kOwnFailure);
 }
 
 void write_all(int fd, std::string_view text) {
@@ -95,8 +94,7 @@ int ask_enforcer(Options& options) {
   Connection connection(connect_to(*options.settings.socket));
   const bool sessions = options.action == Action::sessions;
   const std::string document = ask(connection, sessions ? wire::kKindSessions : wire::kKindDiagnostics);
-  write_all(1,
-            sessions ? show_sessions(document, options.format) : show_diagnostics(document, options.format));
+  write_all(1, sessions ? show_sessions(document, options.format) : show_diagnostics(document, options.format));
   return 0;
 }
 
@@ -114,8 +112,7 @@ int act(Options options) {
     case Action::diagnostics:
       return ask_enforcer(options);
     case Action::cancel:
-      write_all(1, fmt::format("told process {} to cancel\n",
-                               cancel_running(running_directory(), options.cancel_id)));
+      write_all(1, fmt::format("told process {} to cancel\n", cancel_running(running_directory(), options.cancel_id)));
       return 0;
   }
   return kOwnFailure;

@@ -75,8 +75,7 @@ void refuse_leftovers(const CLI::App& app, bool takes_command) {
   const std::vector<std::string> rest = app.remaining();
   if (rest.empty()) return;
   const std::string& first = rest.front();
-  if (first.starts_with('-'))
-    throw Failure(fmt::format("unknown option `{}` (see `x0x-exec --help`)", first));
+  if (first.starts_with('-')) throw Failure(fmt::format("unknown option `{}` (see `x0x-exec --help`)", first));
   if (!takes_command) throw Failure(fmt::format("unexpected argument `{}` (see `x0x-exec --help`)", first));
   if (first == "sessions" || first == "cancel" || first == "diagnostics")
     throw Failure(
@@ -168,8 +167,6 @@ Options parse_options(int argc, const char* const* argv) {
   return parse_run({all.begin(), dashes}, std::move(command));
 }
 
-std::string_view help_text() {
-  return kHelp;
-}
+std::string_view help_text() { return kHelp; }
 
 }  // namespace x0x::client

@@ -49,22 +49,18 @@ std::string signal_name(int signal) {
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
 }
 
-std::string seconds(std::uint64_t ms) {
-  return fmt::format("{}.{} s", ms / 1000, ms % 1000 / 100);
-}
+std::string seconds(std::uint64_t ms) { return fmt::format("{}.{} s", ms / 1000, ms % 1000 / 100); }
 
 Ending ending_of_signal(const Outcome& outcome, int signal, std::uint64_t duration_ms) {
   const std::string how = fmt::format("{} after {}", signal_name(signal), seconds(duration_ms));
   if (killed_by_cap(outcome)) {
-    const std::string limit = outcome.timeout_ms > 0
-                                  ? fmt::format("`--timeout` was {}", seconds(outcome.timeout_ms))
-                                  : "the rule's duration cap";
+    const std::string limit = outcome.timeout_ms > 0 ? fmt::format("`--timeout` was {}", seconds(outcome.timeout_ms))
+                                                     : "the rule's duration cap";
     const char* const early = signal == SIGTERM ? "; SIGTERM comes up to 5 s before it" : "";
     return {kOwnFailure, "killed", fmt::format("its time was up: {} ({}{})", how, limit, early)};
   }
   if (warned(outcome, wire::WarningKind::lease_expired))
-    return {kOwnFailure, "killed",
-            fmt::format("the lease ran out: {} (this client was stopped too long)", how)};
+    return {kOwnFailure, "killed", fmt::format("the lease ran out: {} (this client was stopped too long)", how)};
   if (warned(outcome, wire::WarningKind::peer_disconnected))
     return {kOwnFailure, "killed", fmt::format("the connection was lost: {}", how)};
   if (!outcome.cancelled_here && warned(outcome, wire::WarningKind::cancelled))
@@ -81,8 +77,7 @@ Ending ending_of_exit(const Outcome& outcome, const Exit& exit) {
   if (outcome.output_error != 0)
     return {kOwnFailure, "output lost", fmt::format("cannot write it: {}", ::strerror(outcome.output_error))};
   if (exit.signal) {
-    if (*exit.signal > 0 && *exit.signal < 127)
-      return ending_of_signal(outcome, *exit.signal, exit.duration_ms);
+    if (*exit.signal > 0 && *exit.signal < 127) return ending_of_signal(outcome, *exit.signal, exit.duration_ms);
     return {kOwnFailure, "killed", fmt::format("by a signal that does not exist: {}", *exit.signal)};
   }
   if (exit.code && *exit.code >= 0 && *exit.code <= 255) return {*exit.code, "", ""};
@@ -92,8 +87,8 @@ Ending ending_of_exit(const Outcome& outcome, const Exit& exit) {
 
 // U+200B–200F, U+2028–202E, U+2060–206F, U+FEFF, and the controls below U+00A0.
 bool is_hidden(char32_t c) {
-  return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200b && c <= 0x200f) ||
-         (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+         (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
 }
 
 std::string paint(std::string_view text, const char* colour, int fd) {
@@ -130,8 +125,8 @@ std::string result_json(const Outcome& outcome, const Ending& ending) {
   const Exit exit = outcome.exit.value_or(Exit{});
   Json warnings = Json::array();
   for (const Warning& warning : outcome.warnings)
-    warnings.push_back({{"kind", wire::kWarningNames[static_cast<std::size_t>(warning.kind)]},
-                        {"message", warning.message}});
+    warnings.push_back(
+        {{"kind", wire::kWarningNames[static_cast<std::size_t>(warning.kind)]}, {"message", warning.message}});
   Json result;
   result["request_id"] = to_uuid(outcome.session.request_id);
   result["code"] = or_null(exit.code);
@@ -142,9 +137,8 @@ std::string result_json(const Outcome& outcome, const Ending& ending) {
   result["stdout_bytes_total"] = exit.stdout_bytes_total;
   result["stderr_bytes_total"] = exit.stderr_bytes_total;
   result["truncated"] = exit.truncated;
-  result["denial_reason"] = exit.denial_reason
-                                ? Json(wire::kDenialNames[static_cast<std::size_t>(*exit.denial_reason)])
-                                : Json(nullptr);
+  result["denial_reason"] =
+      exit.denial_reason ? Json(wire::kDenialNames[static_cast<std::size_t>(*exit.denial_reason)]) : Json(nullptr);
   result["warnings"] = std::move(warnings);
   result["error"] = ending.kind.empty() ? Json(nullptr) : Json(ending.kind + ": " + ending.why);
   result["status"] = ending.status;
@@ -153,8 +147,8 @@ std::string result_json(const Outcome& outcome, const Ending& ending) {
 
 std::string warning_line(const Warning& warning, int fd) {
   const char* const name = wire::kWarningNames[static_cast<std::size_t>(warning.kind)];
-  return fmt::format("x0x-exec: {}: {}{}{}", paint("warning", "1;33", fd), name,
-                     warning.message.empty() ? "" : ": ", printable(warning.message));
+  return fmt::format("x0x-exec: {}: {}{}{}", paint("warning", "1;33", fd), name, warning.message.empty() ? "" : ": ",
+                     printable(warning.message));
 }
 
 std::string error_line(std::string_view kind, std::string_view why, int fd) {
@@ -185,8 +179,8 @@ std::string printable(std::string_view text) {
 bool wants_colour(int fd) {
   const char* const no_colour = std::getenv("NO_COLOR");
   const char* const term = std::getenv("TERM");
-  return (no_colour == nullptr || *no_colour == '\0') && term != nullptr &&
-         std::string_view(term) != "dumb" && ::isatty(fd) == 1;
+  return (no_colour == nullptr || *no_colour == '\0') && term != nullptr && std::string_view(term) != "dumb" &&
+         ::isatty(fd) == 1;
 }
 
 std::string base64(std::string_view bytes) {
@@ -196,8 +190,7 @@ std::string base64(std::string_view bytes) {
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
     const std::size_t have = std::min<std::size_t>(3, bytes.size() - i);
     std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      group = group << 8 | (k < have ? static_cast<std::uint8_t>(bytes[i + k]) : 0u);
+    for (std::size_t k = 0; k < 3; ++k) group = group << 8 | (k < have ? static_cast<std::uint8_t>(bytes[i + k]) : 0u);
     for (std::size_t k = 0; k < 4; ++k) text += k <= have ? kAlphabet[group >> (18 - 6 * k) & 63] : '=';
   }
   return text;

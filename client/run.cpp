@@ -161,8 +161,7 @@ class Runner {
 
 }  // namespace
 
-Outcome run(Connection& connection, const Session& session, const Request& request,
-            const Terminal& terminal) {
+Outcome run(Connection& connection, const Session& session, const Request& request, const Terminal& terminal) {
   return Runner(connection, session, terminal).drive(request);
 }
 

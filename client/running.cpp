@@ -57,8 +57,7 @@ void RunningFile::open(const std::string& directory, const RequestId& id) {
   path_ = directory + "/" + to_uuid(id);
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
   fd_ = ::open(path_.c_str(), kFlags, 0600);
-  if (fd_ < 0 && errno == ENOENT && ::mkdir(directory.c_str(), 0700) == 0)
-    fd_ = ::open(path_.c_str(), kFlags, 0600);
+  if (fd_ < 0 && errno == ENOENT && ::mkdir(directory.c_str(), 0700) == 0) fd_ = ::open(path_.c_str(), kFlags, 0600);
   struct flock lock = whole_file(F_WRLCK);
   if (fd_ >= 0) ::fcntl(fd_, F_SETLK, &lock);
 }
@@ -76,9 +75,9 @@ int cancel_running(const std::string& directory, const std::string& id) {
   if (directory.empty())
     throw Failure("cannot look for the session: `XDG_RUNTIME_DIR` is not set (press Ctrl-C where it runs)");
   const std::string path = directory + "/" + to_uuid(bytes);
-  const std::string nobody = fmt::format(
-      "no x0x-exec of this user runs session `{}` (only the client that started a session can cancel it)",
-      to_uuid(bytes));
+  const std::string nobody =
+      fmt::format("no x0x-exec of this user runs session `{}` (only the client that started a session can cancel it)",
+                  to_uuid(bytes));
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   if (file.get() < 0) {
     if (errno == ENOENT) throw Failure(nobody);

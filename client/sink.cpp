@@ -56,8 +56,8 @@ void Sink::pump() {
     const std::size_t size = std::min(pending(), most);
     const char* const from = buffer_.data() + start_;
     if ((kind_ == Kind::pipe || kind_ == Kind::other) && !takes_bytes(fd_)) break;
-    const ssize_t n = kind_ == Kind::socket ? ::send(fd_, from, size, MSG_DONTWAIT | MSG_NOSIGNAL)
-                                            : ::write(fd_, from, size);
+    const ssize_t n =
+        kind_ == Kind::socket ? ::send(fd_, from, size, MSG_DONTWAIT | MSG_NOSIGNAL) : ::write(fd_, from, size);
     if (n >= 0) {
       start_ += static_cast<std::size_t>(n);
     } else if (errno == EAGAIN) {

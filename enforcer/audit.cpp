@@ -21,12 +21,8 @@ std::uint64_t milliseconds(clockid_t clock) {
 }
 }  // namespace
 
-std::uint64_t unix_milliseconds() {
-  return milliseconds(CLOCK_REALTIME);
-}
-std::uint64_t boot_milliseconds() {
-  return milliseconds(CLOCK_BOOTTIME);
-}
+std::uint64_t unix_milliseconds() { return milliseconds(CLOCK_REALTIME); }
+std::uint64_t boot_milliseconds() { return milliseconds(CLOCK_BOOTTIME); }
 
 Fault check_audit(const char* path) {
   struct stat file {};
@@ -92,8 +88,7 @@ Fault Audit::reopen() {
   }, now{};
   const int fd = open_file();
   Fault fault = Fault::none;
-  if (fstat(fd_, &before) != 0 || fstat(fd, &now) != 0 || before.st_ino != now.st_ino ||
-      before.st_dev != now.st_dev)
+  if (fstat(fd_, &before) != 0 || fstat(fd, &now) != 0 || before.st_ino != now.st_ino || before.st_dev != now.st_dev)
     fault = attach(fd);
   if (fd >= 0 && fd != fd_) close(fd);
   if (fault != Fault::none) return fault;
@@ -104,8 +99,7 @@ Fault Audit::reopen() {
 
 Json& Audit::begin(std::string_view event) {
   record_ = Json(queue_.subspan(used_, queue_.size() - used_ - 1));
-  record_.begin('{').fields("seq", seq_, "prev", Hex{prev_.bytes}, "ts", Time{unix_milliseconds()}, "event",
-                            event);
+  record_.begin('{').fields("seq", seq_, "prev", Hex{prev_.bytes}, "ts", Time{unix_milliseconds()}, "event", event);
   return torn_ > 0 ? record_.fields("torn_bytes", torn_) : record_;
 }
 

@@ -17,9 +17,7 @@ using namespace blob;
 
 namespace {
 
-bool is_absolute(Bytes path) {
-  return !path.empty() && path[0] == '/';
-}
+bool is_absolute(Bytes path) { return !path.empty() && path[0] == '/'; }
 
 // -1, 0, 1 by bytes, shorter first on a tie.
 int compare(Bytes a, Bytes b) {
@@ -35,8 +33,7 @@ class Validator {
   explicit Validator(Bytes payload) { v_.payload_ = payload; }
 
   Result<BlobView> run() {
-    if (!lay_out() || !header() || !entries() || !options() || !items() || !positions() || !rules())
-      return fault_;
+    if (!lay_out() || !header() || !entries() || !options() || !items() || !positions() || !rules()) return fault_;
     if (text_cursor_ != v_.header_u32(kHeaderTextBytes)) return Fault::bad_text;
     return v_;
   }
@@ -74,13 +71,12 @@ class Validator {
   bool header() {
     if ((v_.header_u32(kHeaderFlags) & ~kFlagEnabled) != 0) return fail(Fault::bad_flags);
     if (v_.header_u32(kHeaderZero) != 0) return fail(Fault::bad_padding);
-    if (v_.not_before() != 0 && v_.expires() != 0 && v_.not_before() >= v_.expires())
-      return fail(Fault::bad_window);
+    if (v_.not_before() != 0 && v_.expires() != 0 && v_.not_before() >= v_.expires()) return fail(Fault::bad_window);
     const Caps caps = v_.global_caps();
-    if (caps.stdout_bytes == 0 || caps.stderr_bytes == 0 || caps.stdin_bytes == 0 ||
-        caps.duration_secs == 0 || caps.warn_stdout_bytes > caps.stdout_bytes ||
-        caps.warn_stderr_bytes > caps.stderr_bytes || caps.warn_duration_secs > caps.duration_secs ||
-        v_.max_concurrent_per_agent() == 0 || v_.max_concurrent_per_agent() > v_.max_concurrent_total())
+    if (caps.stdout_bytes == 0 || caps.stderr_bytes == 0 || caps.stdin_bytes == 0 || caps.duration_secs == 0 ||
+        caps.warn_stdout_bytes > caps.stdout_bytes || caps.warn_stderr_bytes > caps.stderr_bytes ||
+        caps.warn_duration_secs > caps.duration_secs || v_.max_concurrent_per_agent() == 0 ||
+        v_.max_concurrent_per_agent() > v_.max_concurrent_total())
       return fail(Fault::bad_cap);
     const std::uint32_t n = v_.position_count();
     if (n == 0 || v_.slot_count() != std::bit_ceil(std::uint64_t{n - 1} * 2) ||
@@ -95,8 +91,7 @@ class Validator {
     const std::uint32_t offset = load_u32(ref), length = load_u32(ref + 4);
     if (offset == kNone) return require(length == 0, Fault::bad_text);
     const std::uint32_t left = v_.header_u32(kHeaderTextBytes) - text_cursor_;
-    if (offset != text_cursor_ || length >= left || v_.texts_[offset + length] != 0)
-      return fail(Fault::bad_text);
+    if (offset != text_cursor_ || length >= left || v_.texts_[offset + length] != 0) return fail(Fault::bad_text);
     text_cursor_ += length + 1;
     return require(is_utf8(Bytes(v_.texts_ + offset, length)), Fault::bad_text);
   }
@@ -148,13 +143,11 @@ class Validator {
         item_cursor_ += count;
         set |= count;
       }
-      for (std::size_t field = kOptionsMaxDurationSecs; field < kOptionsBytes; field += 8)
-        set |= load_u64(p + field);
+      for (std::size_t field = kOptionsMaxDurationSecs; field < kOptionsBytes; field += 8) set |= load_u64(p + field);
       for (const std::size_t field : {kOptionsExe, kOptionsReason, kOptionsCwd})
         set |= std::uint64_t{load_u32(p + field) != kNone};
       if (set == 0) return fail(Fault::bad_options);
-      if (!path_at(p + kOptionsExe) || !plain_text_at(p + kOptionsReason) || !path_at(p + kOptionsCwd))
-        return false;
+      if (!path_at(p + kOptionsExe) || !plain_text_at(p + kOptionsReason) || !path_at(p + kOptionsCwd)) return false;
     }
     return require(item_cursor_ == v_.header_u32(kHeaderItemCount), Fault::bad_item);
   }
@@ -178,9 +171,7 @@ class Validator {
     if (pair.empty() || pair[0] == '=' || has_nul(pair)) return false;
     return std::memchr(pair.data(), '=', pair.size()) != nullptr;
   }
-  static bool is_argv(Bytes tokens) {
-    return tokens.empty() || tokens.back() == 0;
-  }  // each token and its NUL
+  static bool is_argv(Bytes tokens) { return tokens.empty() || tokens.back() == 0; }  // each token and its NUL
 
   template <class Check>
   bool list(std::uint32_t count, Check well_formed) {
@@ -202,8 +193,7 @@ class Validator {
       if (entry + 1 < v_.entry_count() && v_.entry(entry + 1).first_rule == i) ++entry;
       if (rule.entry != entry || rule.position >= v_.position_count()) return fail(Fault::bad_rule);
       const Position end = v_.position(rule.position);
-      if (end.pair != v_.entry(entry).pair || end.rule > i || end.kind < kKindLiteral)
-        return fail(Fault::bad_rule);
+      if (end.pair != v_.entry(entry).pair || end.rule > i || end.kind < kKindLiteral) return fail(Fault::bad_rule);
       if (rule.options != kNone && rule.options != next_options++) return fail(Fault::bad_rule);
     }
     return require(next_options == v_.header_u32(kHeaderOptionCount), Fault::bad_rule);
@@ -260,8 +250,8 @@ class Validator {
     bool sound = (classes & kByteForbidden) == 0 && p.label.size() <= kMaxTokenBytes &&
                  ((classes & kByteHigh) == 0 || is_utf8(p.label));
     if (parent_kind == kKindPair)  // argv[0]: a name or an absolute path
-      sound = sound && p.kind == kKindLiteral && !p.label.empty() &&
-              ((classes & kByteSlash) == 0 || is_absolute(p.label));
+      sound =
+          sound && p.kind == kKindLiteral && !p.label.empty() && ((classes & kByteSlash) == 0 || is_absolute(p.label));
     if (p.kind == kKindInt) sound = sound && p.label.empty();
     if (p.kind == kKindUrlPath) sound = sound && !p.label.empty() && p.label.back() == '/';
     return require(sound, Fault::bad_label);
@@ -305,8 +295,6 @@ class Validator {
   std::uint32_t item_cursor_ = 0;
 };
 
-Result<BlobView> BlobView::open(VerifiedBytes verified) {
-  return Validator(verified.payload()).run();
-}
+Result<BlobView> BlobView::open(VerifiedBytes verified) { return Validator(verified.payload()).run(); }
 
 }  // namespace x0x

@@ -27,14 +27,12 @@ std::uint64_t hash_label(Bytes label) {
   return h ^ (h >> 32);
 }
 
-std::uint32_t home_slot(std::uint32_t parent, std::uint8_t kind, std::uint64_t label_hash,
-                        std::uint32_t mask) {
+std::uint32_t home_slot(std::uint32_t parent, std::uint8_t kind, std::uint64_t label_hash, std::uint32_t mask) {
   std::uint64_t h = (label_hash ^ (std::uint64_t{parent} << 8 | kind) * kHashParent) * kHashFinal;
   return static_cast<std::uint32_t>(h >> 32) & mask;
 }
 
-std::uint32_t BlobView::child(std::uint32_t parent, std::uint8_t kind, Bytes label,
-                              std::uint64_t label_hash) const {
+std::uint32_t BlobView::child(std::uint32_t parent, std::uint8_t kind, Bytes label, std::uint64_t label_hash) const {
   const std::uint32_t mask = slot_count() - 1;
   std::uint32_t slot = home_slot(parent, kind, label_hash, mask);
   for (std::uint32_t probe = 0; probe < kMaxProbes; ++probe, slot = (slot + 1) & mask) {
@@ -43,8 +41,7 @@ std::uint32_t BlobView::child(std::uint32_t parent, std::uint8_t kind, Bytes lab
     const std::uint8_t* record = positions_ + std::size_t{found} * kPositionBytes;
     if (load_u32(record + kPositionParent) == parent && record[kPositionKind] == kind &&
         load_u32(record + kPositionLabelBytes) == label.size() &&
-        (label.empty() ||
-         std::memcmp(labels_ + load_u32(record + kPositionLabel), label.data(), label.size()) == 0))
+        (label.empty() || std::memcmp(labels_ + load_u32(record + kPositionLabel), label.data(), label.size()) == 0))
       return found;
   }
   return 0;
@@ -107,9 +104,8 @@ Options BlobView::options(std::uint32_t rule_index) const {
 }
 
 Caps BlobView::global_caps() const {
-  return {header_u64(kHeaderMaxStdoutBytes),  header_u64(kHeaderMaxStderrBytes),
-          header_u64(kHeaderMaxStdinBytes),   header_u64(kHeaderMaxDurationSecs),
-          header_u64(kHeaderWarnStdoutBytes), header_u64(kHeaderWarnStderrBytes),
+  return {header_u64(kHeaderMaxStdoutBytes),  header_u64(kHeaderMaxStderrBytes),  header_u64(kHeaderMaxStdinBytes),
+          header_u64(kHeaderMaxDurationSecs), header_u64(kHeaderWarnStdoutBytes), header_u64(kHeaderWarnStderrBytes),
           header_u64(kHeaderWarnDurationSecs)};
 }
 

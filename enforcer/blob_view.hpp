@@ -63,8 +63,7 @@ struct Caps {
 std::uint64_t hash_label(Bytes label);
 
 // The slot where a lookup of this child starts; `mask` is the number of slots less one.
-std::uint32_t home_slot(std::uint32_t parent, std::uint8_t kind, std::uint64_t label_hash,
-                        std::uint32_t mask);
+std::uint32_t home_slot(std::uint32_t parent, std::uint8_t kind, std::uint64_t label_hash, std::uint32_t mask);
 
 class BlobView {
  public:

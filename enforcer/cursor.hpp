@@ -13,8 +13,7 @@ namespace x0x {
 
 // Little-endian loads for bytes whose presence has been checked. Compilers turn each into one move.
 constexpr std::uint32_t load_u32(const std::uint8_t* p) {
-  return std::uint32_t{p[0]} | std::uint32_t{p[1]} << 8 | std::uint32_t{p[2]} << 16 |
-         std::uint32_t{p[3]} << 24;
+  return std::uint32_t{p[0]} | std::uint32_t{p[1]} << 8 | std::uint32_t{p[2]} << 16 | std::uint32_t{p[3]} << 24;
 }
 constexpr std::uint64_t load_u64(const std::uint8_t* p) {
   return std::uint64_t{load_u32(p)} | std::uint64_t{load_u32(p + 4)} << 32;

@@ -31,12 +31,10 @@ void follow_url_paths(const BlobView& table, std::uint32_t position, Bytes token
   }
 }
 
-void follow(const BlobView& table, std::uint32_t position, Bytes token, std::uint64_t token_hash,
-            Live& next) {
+void follow(const BlobView& table, std::uint32_t position, Bytes token, std::uint64_t token_hash, Live& next) {
   next.add(table.child(position, kKindLiteral, token, token_hash));
   const std::uint8_t templates = table.templates(position);
-  if ((templates & kTemplateInt) != 0 && is_int(token))
-    next.add(table.child(position, kKindInt, {}, hash_label({})));
+  if ((templates & kTemplateInt) != 0 && is_int(token)) next.add(table.child(position, kKindInt, {}, hash_label({})));
   if ((templates & kTemplateUrlPath) != 0) follow_url_paths(table, position, token, next);
 }
 
@@ -79,8 +77,7 @@ Verdict decide(const BlobView& table, const Request& request, std::uint64_t now_
 
   const Caps caps = table.caps(rule);
   const bool stdin_refused = (table.options(rule).flags & kOptionNoStdin) != 0;
-  if (request.stdin_bytes > (stdin_refused ? 0 : caps.stdin_bytes))
-    return deny(DenialReason::stdin_too_large, rule);
+  if (request.stdin_bytes > (stdin_refused ? 0 : caps.stdin_bytes)) return deny(DenialReason::stdin_too_large, rule);
   if ((std::uint64_t{request.timeout_ms} + 999) / 1000 > caps.duration_secs)
     return deny(DenialReason::timeout_too_large, rule);
   return {Decision::allow, DenialReason{}, rule};

@@ -34,8 +34,7 @@ bool passed_by_systemd() {
   socklen_t size = sizeof listening;
   return pid != nullptr && count != nullptr && std::atol(pid) == getpid() && std::strcmp(count, "1") == 0 &&
          getsockopt(kActivatedSocket, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 && listening == 1 &&
-         fcntl(kActivatedSocket, F_SETFD, FD_CLOEXEC) == 0 &&
-         fcntl(kActivatedSocket, F_SETFL, O_NONBLOCK) == 0;
+         fcntl(kActivatedSocket, F_SETFD, FD_CLOEXEC) == 0 && fcntl(kActivatedSocket, F_SETFL, O_NONBLOCK) == 0;
 }
 
 }  // namespace

@@ -60,8 +60,7 @@ bool decode(std::span<std::uint8_t> bytes, Message& out) {
   const Bytes prefix = in.take(kPrefixBytes);
   out.tag = static_cast<Tag>(in.u32());
   const Bytes id = in.take(kRequestIdBytes);
-  if (in.failed() || out.kind != kKindExec || std::memcmp(prefix.data(), kPrefix, kPrefixBytes) != 0)
-    return false;
+  if (in.failed() || out.kind != kKindExec || std::memcmp(prefix.data(), kPrefix, kPrefixBytes) != 0) return false;
   out.has_address = true;
   std::memcpy(out.address.pair, pair.data(), pair.size());
   std::memcpy(out.address.request_id, id.data(), id.size());
@@ -112,9 +111,7 @@ Bytes Frame::finish(std::size_t tail) {
 
 Frame warning_frame(const Address& to, WarningKind kind, std::string_view message) {
   Frame frame(to, Tag::warning);
-  return frame.number(static_cast<std::uint32_t>(kind), 4)
-      .number(message.size(), 8)
-      .append(as_bytes(message));
+  return frame.number(static_cast<std::uint32_t>(kind), 4).number(message.size(), 8).append(as_bytes(message));
 }
 
 Frame exit_frame(const Address& to, const ExitFacts& facts) {

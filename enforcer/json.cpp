@@ -17,9 +17,7 @@ Json& Json::raw(std::string_view text) {
 }
 
 // A value ends in a quote, digit, letter or closing bracket; only then does the next thing need a comma.
-Json& Json::separate() {
-  return used_ == 0 || std::strchr("{[:", room_[used_ - 1]) != nullptr ? *this : raw(",");
-}
+Json& Json::separate() { return used_ == 0 || std::strchr("{[:", room_[used_ - 1]) != nullptr ? *this : raw(","); }
 
 Json& Json::natural(std::uint64_t number) {
   char text[24];
@@ -28,8 +26,7 @@ Json& Json::natural(std::uint64_t number) {
 }
 
 Json& Json::digits(Bytes bytes) {
-  for (const std::uint8_t b : bytes)
-    raw({&"0123456789abcdef"[b >> 4], 1}).raw({&"0123456789abcdef"[b & 15], 1});
+  for (const std::uint8_t b : bytes) raw({&"0123456789abcdef"[b >> 4], 1}).raw({&"0123456789abcdef"[b & 15], 1});
   return *this;
 }
 
@@ -51,8 +48,7 @@ Json& Json::value(Time time) {
   gmtime_r(&seconds, &utc);
   char stamp[32];
   const std::size_t n = std::strftime(stamp, sizeof stamp, "\"%Y-%m-%dT%H:%M:%S", &utc);
-  std::snprintf(stamp + n, sizeof stamp - n, ".%03uZ\"",
-                static_cast<unsigned>(time.unix_milliseconds % 1000));
+  std::snprintf(stamp + n, sizeof stamp - n, ".%03uZ\"", static_cast<unsigned>(time.unix_milliseconds % 1000));
   return word(stamp);
 }
 

@@ -35,8 +35,7 @@ struct Arguments {
 bool add_uid(Arguments& a) {
   char* end = nullptr;
   const unsigned long long number = std::strtoull(a.uid, &end, 10);
-  if (a.uid[0] < '0' || a.uid[0] > '9' || *end != '\0' || number >= 0xffffffff || a.uid_count == 64)
-    return false;
+  if (a.uid[0] < '0' || a.uid[0] > '9' || *end != '\0' || number >= 0xffffffff || a.uid_count == 64) return false;
   a.uids[a.uid_count++] = static_cast<std::uint32_t>(number);
   return true;
 }
@@ -44,11 +43,10 @@ bool add_uid(Arguments& a) {
 bool parse(int argc, char** argv, Arguments& a) {
   const char** const texts[] = {&a.node.policy_path, &a.node.trust_path, &a.node.state_dir,
                                 &a.socket,           &a.node.name,       &a.uid};
-  const option options[] = {
-      {"policy", 1, nullptr, 0}, {"trust", 1, nullptr, 1},    {"state", 1, nullptr, 2},
-      {"socket", 1, nullptr, 3}, {"node", 1, nullptr, 4},     {"allow-uid", 1, nullptr, 5},
-      {"check", 0, &a.check, 1}, {"doctor", 0, &a.doctor, 1}, {"version", 0, &a.version, 1},
-      {"help", 0, &a.help, 1},   {nullptr, 0, nullptr, 0}};
+  const option options[] = {{"policy", 1, nullptr, 0}, {"trust", 1, nullptr, 1},    {"state", 1, nullptr, 2},
+                            {"socket", 1, nullptr, 3}, {"node", 1, nullptr, 4},     {"allow-uid", 1, nullptr, 5},
+                            {"check", 0, &a.check, 1}, {"doctor", 0, &a.doctor, 1}, {"version", 0, &a.version, 1},
+                            {"help", 0, &a.help, 1},   {nullptr, 0, nullptr, 0}};
   for (int which = 0, c; (c = getopt_long(argc, argv, "", options, &which)) != -1;) {
     if (c == '?') return false;
     if (optarg != nullptr) *texts[which] = optarg;
@@ -66,8 +64,7 @@ int refuse(const char* where, Fault fault) {
 
 bool gains_privilege() {
   struct stat self {};
-  return getauxval(AT_SECURE) != 0 || stat("/proc/self/exe", &self) != 0 ||
-         (self.st_mode & (S_ISUID | S_ISGID)) != 0;
+  return getauxval(AT_SECURE) != 0 || stat("/proc/self/exe", &self) != 0 || (self.st_mode & (S_ISUID | S_ISGID)) != 0;
 }
 
 int doctor(const Arguments& a, const Result<Policy>& policy, bool absent, const char* audit_path) {
@@ -78,22 +75,19 @@ int doctor(const Arguments& a, const Result<Policy>& policy, bool absent, const 
     char digest[65], expiry[40] = "\"never";
     if (table.expires() != 0) Json(expiry).value(Time{table.expires() * 1000});
     sodium_bin2hex(digest, sizeof digest, policy.value().digest.bytes, sizeof policy.value().digest.bytes);
-    std::printf("exec: %s\npolicy: %s\n", table.enabled() ? "enabled" : "disabled by the policy",
-                a.node.policy_path);
+    std::printf("exec: %s\npolicy: %s\n", table.enabled() ? "enabled" : "disabled by the policy", a.node.policy_path);
     std::printf("name: %s\nversion: %llu\ndigest: %s\nexpires: %.24s\nentries: %u\ncommands: %u\n",
                 table.name().present() ? table.name().c_str() : "(none)",
-                static_cast<unsigned long long>(table.policy_version()), digest, expiry + 1,
-                table.entry_count(), table.rule_count());
+                static_cast<unsigned long long>(table.policy_version()), digest, expiry + 1, table.entry_count(),
+                table.rule_count());
   } else {
     std::printf("exec: disabled\npolicy: %s: %s: %s\n", a.node.blamed, fault_name(policy.fault()),
                 fault_message(policy.fault()));
   }
-  std::printf("socket: %s: %s\n", a.socket,
-              probe_socket(a.socket) == 0 ? "an enforcer listens" : "nobody listens");
+  std::printf("socket: %s: %s\n", a.socket, probe_socket(a.socket) == 0 ? "an enforcer listens" : "nobody listens");
   std::printf("audit log: %s: %s\n", audit_path, audit == Fault::none ? "writable" : fault_message(audit));
   std::printf("kernel: Landlock ABI %d (`writable` needs %d), seccomp %s, child lists %s, cgroup %s\n",
-              kernel.landlock_abi, kMinLandlockAbi, kernel.seccomp ? "yes" : "no",
-              kernel.child_lists ? "yes" : "no",
+              kernel.landlock_abi, kMinLandlockAbi, kernel.seccomp ? "yes" : "no", kernel.child_lists ? "yes" : "no",
               find_delegated_cgroup() >= 0 ? "delegated" : "not delegated");
   std::printf("running as: %s, uid %u\n", geteuid() == 0 ? "root" : "an ordinary user", geteuid());
   return (policy.ok() || absent) && audit == Fault::none && kernel.child_lists ? 0 : 1;
@@ -112,10 +106,8 @@ int start(int argc, char** argv) {
   a.node.now_secs = unix_milliseconds() / 1000;
   a.node.record = a.check == 0 && a.doctor == 0;
   const Result<Policy> policy = load_policy(a.node);
-  const bool absent =
-      policy.fault() == Fault::missing && a.node.blamed == a.node.policy_path && a.explicit_policy == 0;
-  const char* audit_path =
-      policy.ok() ? policy.value().table.audit_log_path().c_str() : "/var/log/x0x/exec.log";
+  const bool absent = policy.fault() == Fault::missing && a.node.blamed == a.node.policy_path && a.explicit_policy == 0;
+  const char* audit_path = policy.ok() ? policy.value().table.audit_log_path().c_str() : "/var/log/x0x/exec.log";
   if (a.doctor != 0) return doctor(a, policy, absent, audit_path);
   if (!policy.ok() && !absent) return refuse(a.node.blamed, policy.fault());
   if (!probe_features().child_lists) return refuse("/proc", Fault::no_child_lists);
@@ -139,9 +131,9 @@ int start(int argc, char** argv) {
                       unix_milliseconds()};
   const BlobView& table = policy.value().table;
   if (fault == Fault::none)
-    audit.record("policy_loaded", "enabled", !absent && table.enabled(), "loaded_from", a.node.policy_path,
-                 "policy", Hex{absent ? Bytes{} : config.digest.bytes}, "name",
-                 absent ? Bytes{} : table.name().bytes, "version", absent ? 0 : table.policy_version());
+    audit.record("policy_loaded", "enabled", !absent && table.enabled(), "loaded_from", a.node.policy_path, "policy",
+                 Hex{absent ? Bytes{} : config.digest.bytes}, "name", absent ? Bytes{} : table.name().bytes, "version",
+                 absent ? 0 : table.policy_version());
   if (fault == Fault::none && !audit.flush()) fault = Fault::audit_not_writable;
 
   if (const char* own = std::getenv("HOME"); own != nullptr && std::strlen(own) < sizeof home - 5)
@@ -158,6 +150,4 @@ int start(int argc, char** argv) {
 
 }  // namespace x0x
 
-int main(int argc, char** argv) {
-  return x0x::start(argc, argv);
-}
+int main(int argc, char** argv) { return x0x::start(argc, argv); }

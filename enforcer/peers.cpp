@@ -20,8 +20,7 @@ void Peer::close() {
 Peer* admit(std::span<Peer> peers, int fd, std::span<const std::uint32_t> allowed_uids, std::uint64_t now) {
   ucred user{};
   socklen_t size = sizeof user;
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &size) != 0 ||
-      std::ranges::count(allowed_uids, user.uid) == 0)
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &size) != 0 || std::ranges::count(allowed_uids, user.uid) == 0)
     return nullptr;
   // A free place, or that of the idle peer that has been silent longest; one that never spoke goes first.
   const auto rank = [](const Peer& p) { return p.fd < 0 ? 0 : (p.spoke ? kNever : 1) + p.last_active; };

@@ -20,9 +20,7 @@ constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 
 Fault check_file(int fd, std::uint64_t max_bytes, struct stat& file) {
   if (fd < 0)
-    return errno == ENOENT || errno == ENOTDIR ? Fault::missing
-           : errno == ELOOP                    ? Fault::symlink
-                                               : Fault::unreadable;
+    return errno == ENOENT || errno == ENOTDIR ? Fault::missing : errno == ELOOP ? Fault::symlink : Fault::unreadable;
   if (fstat(fd, &file) != 0) return Fault::unreadable;
   if (!S_ISREG(file.st_mode)) return Fault::not_a_file;
   if (file.st_uid != 0 && file.st_uid != geteuid()) return Fault::wrong_owner;
@@ -52,8 +50,7 @@ Result<Bytes> map_file(const char* path, std::uint64_t max_bytes) {
   const std::size_t size = static_cast<std::size_t>(file.st_size);
   const int copy = memfd_create("x0x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   std::size_t copied = 0;
-  for (ssize_t n = 1; fault == Fault::none && copied < size && n > 0;
-       copied += n > 0 ? static_cast<std::size_t>(n) : 0)
+  for (ssize_t n = 1; fault == Fault::none && copied < size && n > 0; copied += n > 0 ? static_cast<std::size_t>(n) : 0)
     n = sendfile(copy, fd, nullptr, size - copied);
   void* memory = nullptr;
   if (fault == Fault::none && size > 0) {
@@ -85,8 +82,7 @@ Fault check_version(const char* state_dir, std::uint64_t version, const Digest& 
     std::snprintf(again, sizeof again, "%llu %s\n", highest, old_hex);
     if (std::strcmp(again, old_line) != 0 || std::strlen(old_hex) != 64) return Fault::state_damaged;
     if (version < highest) return Fault::lower_version;
-    if (version == highest)
-      return std::strcmp(hex, old_hex) == 0 ? Fault::none : Fault::same_version_other_content;
+    if (version == highest) return std::strcmp(hex, old_hex) == 0 ? Fault::none : Fault::same_version_other_content;
   }
   if (!record) return access(state_dir, W_OK | X_OK) == 0 ? Fault::none : Fault::state_not_writable;
   const int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -115,8 +111,7 @@ Result<Policy> load_policy(Node& node) {
   const Policy policy{opened.value(), digest_of(verified.value().payload())};
   if (const Fault fault = check_window(policy.table, node.now_secs); fault != Fault::none) return fault;
   if (!is_audience(policy.table, node.name)) return Fault::wrong_audience;
-  const Fault fault =
-      check_version(node.state_dir, policy.table.policy_version(), policy.digest, node.record);
+  const Fault fault = check_version(node.state_dir, policy.table.policy_version(), policy.digest, node.record);
   if (fault == Fault::state_damaged || fault == Fault::state_not_writable) node.blamed = node.state_dir;
   if (fault != Fault::none) return fault;
   return policy;

@@ -25,13 +25,11 @@ void write_active(Json& json, std::span<const Slot> slots) {
 
 void write_recent(Json& json, const Totals& totals) {
   json.key("recent_warnings").begin('[');
-  for (std::uint64_t i = totals.recent_count - std::min(totals.recent_count, kRecentWarnings);
-       i < totals.recent_count; ++i) {
+  for (std::uint64_t i = totals.recent_count - std::min(totals.recent_count, kRecentWarnings); i < totals.recent_count;
+       ++i) {
     const RecentWarning& w = totals.recent[i % kRecentWarnings];
-    json.begin('{').fields("ts", Time{w.at}, "kind", wire::kWarningNames[w.kind], "agent_id",
-                           Hex{w.address.agent()});
-    json.fields("request_id", Uuid{w.address.request_id}, "argv_summary", w.summary, "bytes_at_warn", w.bytes)
-        .end('}');
+    json.begin('{').fields("ts", Time{w.at}, "kind", wire::kWarningNames[w.kind], "agent_id", Hex{w.address.agent()});
+    json.fields("request_id", Uuid{w.address.request_id}, "argv_summary", w.summary, "bytes_at_warn", w.bytes).end('}');
   }
   json.end(']');
 }
@@ -53,17 +51,12 @@ void write_diagnostics(Json& json, const ServerConfig& config, bool enabled, con
       .begin('{')
       .fields("stdout", t.warnings[0], "stderr", t.warnings[1], "duration", t.overdue)
       .end('}');
-  json.key("cap_warnings")
-      .begin('{')
-      .fields("stdout_approaching", t.warnings[3], "stderr_approaching", t.warnings[4]);
+  json.key("cap_warnings").begin('{').fields("stdout_approaching", t.warnings[3], "stderr_approaching", t.warnings[4]);
   json.fields("duration_approaching", t.warnings[2]).end('}');
-  json.fields("sessions_started", t.started, "sessions_completed", t.completed, "sessions_cancelled",
-              t.cancelled);
+  json.fields("sessions_started", t.started, "sessions_completed", t.completed, "sessions_cancelled", t.cancelled);
   json.fields("audit_write_failures", config.audit->failures()).end('}');
   write_recent(json, t);
-  json.key("acl_summary")
-      .begin('{')
-      .fields("loaded_from", config.policy_path, "loaded_at", Time{config.loaded_at});
+  json.key("acl_summary").begin('{').fields("loaded_from", config.policy_path, "loaded_at", Time{config.loaded_at});
   json.fields("allow_entry_count", loaded ? table.entry_count() : 0, "command_entry_count",
               loaded ? table.rule_count() : 0)
       .end('}');
@@ -82,8 +75,7 @@ void write_sessions(Json& json, std::span<const Slot> slots, std::uint64_t now) 
     const Address& who = slot.address;
     json.begin('{').fields("request_id", Uuid{who.request_id}, "agent_id", Hex{who.agent()}, "machine_id",
                            Hex{who.machine()});
-    json.fields("pid", slot.pid, "started_at", Time{slot.started_at}, "duration_ms",
-                now - slot.session.begun);
+    json.fields("pid", slot.pid, "started_at", Time{slot.started_at}, "duration_ms", now - slot.session.begun);
     json.fields("stdout_bytes", slot.session.streams[0].total, "stderr_bytes", slot.session.streams[1].total);
     json.fields("argv_summary", slot.summary).end('}');
   }

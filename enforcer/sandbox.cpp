@@ -13,8 +13,7 @@ constexpr std::uint64_t kTruncate = 1u << 14, kIoctlDevice = 1u << 15;  // newer
 constexpr std::uint64_t kDirectoryWrites = kTruncate - LANDLOCK_ACCESS_FS_REMOVE_DIR;
 
 int landlock_abi() {
-  return static_cast<int>(
-      syscall(SYS_landlock_create_ruleset, nullptr, 0ul, LANDLOCK_CREATE_RULESET_VERSION));
+  return static_cast<int>(syscall(SYS_landlock_create_ruleset, nullptr, 0ul, LANDLOCK_CREATE_RULESET_VERSION));
 }
 
 // The kernel refuses rights of directories on anything else. Descriptors are left to execve to close.

@@ -76,8 +76,7 @@ class Server {
       expired_ = true;
       audit_.record("policy_expired", "policy", Hex{config_.digest.bytes});
     }
-    if (!audit_.pending())
-      flush_by_ = now_ + 1000;  // what nothing waits for, or what failed, waits this long
+    if (!audit_.pending()) flush_by_ = now_ + 1000;  // what nothing waits for, or what failed, waits this long
     if (now_ >= flush_by_ || (audit_.waiting() && !audit_.degraded())) {
       audit_.flush();
       flush_by_ = now_ + 1000;
@@ -85,8 +84,7 @@ class Server {
     const bool durable = !audit_.waiting();
     for (Slot& slot : slots_) {
       if (slot.session.stage == Stage::finished && durable) release(slot);
-      if (slot.session.stage == Stage::accepted)
-        durable ? launch(slot) : deny(slot, DenialReason::exec_disabled);
+      if (slot.session.stage == Stage::accepted) durable ? launch(slot) : deny(slot, DenialReason::exec_disabled);
     }
     for (Peer& peer : peers_) {
       if (peer.fd >= 0) peer.send_unsent(now_);
@@ -101,15 +99,13 @@ class Server {
     std::uint64_t next = stopping_ ? stop_by_ : now_ + 60000;
     if (audit_.pending()) next = std::min(next, flush_by_);
     if (guests_) next = std::min(next, accept_after_);
-    for (const Slot& slot : slots_)
-      next = std::min(next, slot.orphaned ? now_ + 20 : slot.session.next_deadline(now_));
+    for (const Slot& slot : slots_) next = std::min(next, slot.orphaned ? now_ + 20 : slot.session.next_deadline(now_));
     for (const Peer& peer : peers_) next = std::min(next, peer.leaving ? now_ + kFarewellMs : kNever);
     return next > now_ ? static_cast<int>(next - now_) : 0;
   }
 
   bool done() {
-    const bool idle =
-        std::ranges::none_of(slots_, &Slot::live) && std::ranges::none_of(peers_, &Peer::unsent_size);
+    const bool idle = std::ranges::none_of(slots_, &Slot::live) && std::ranges::none_of(peers_, &Peer::unsent_size);
     return stopping_ && (idle || now_ >= stop_by_);
   }
 
@@ -132,8 +128,7 @@ class Server {
   // Turning the clock back does not bring an expired policy back.
   std::uint64_t wall_secs() const { return std::max(unix_milliseconds(), started_ + now_) / 1000; }
   bool enabled() const {
-    return config_.table != nullptr && config_.table->enabled() && in_window(*config_.table, wall_secs()) &&
-           !stopping_;
+    return config_.table != nullptr && config_.table->enabled() && in_window(*config_.table, wall_secs()) && !stopping_;
   }
 
   // ---- peers
@@ -176,8 +171,7 @@ class Server {
     } else if (message_.tag == Tag::request) {
       return request(peer, bytes.data());
     } else if (found) {
-      message_.tag == Tag::cancel ? slot->session.end(WarningKind::cancelled, now_)
-                                  : slot->session.renew(now_);
+      message_.tag == Tag::cancel ? slot->session.end(WarningKind::cancelled, now_) : slot->session.renew(now_);
     }
     return false;
   }
@@ -232,8 +226,7 @@ class Server {
     summarise(*slot);
     const std::uint32_t entry_number = config_.table->rule(slot->rule).entry;
     const Entry entry = config_.table->entry(entry_number);
-    Json& json =
-        begin_record("request", *slot).fields("matched_acl", entry.description.bytes).key("rule").begin('{');
+    Json& json = begin_record("request", *slot).fields("matched_acl", entry.description.bytes).key("rule").begin('{');
     json.fields("entry", entry_number, "command", slot->rule - entry.first_rule)
         .end('}')
         .fields("policy", Hex{config_.digest.bytes});
@@ -248,21 +241,17 @@ class Server {
       total += slot.live();
       of_agent += slot.live() && std::memcmp(slot.address.pair, message_.address.pair, kIdBytes) == 0;
     }
-    return total < config_.table->max_concurrent_total() &&
-           of_agent < config_.table->max_concurrent_per_agent();
+    return total < config_.table->max_concurrent_total() && of_agent < config_.table->max_concurrent_per_agent();
   }
 
   bool hides_argv(const Slot& slot) const {
-    return slot.rule != blob::kNone &&
-           (config_.table->options(slot.rule).flags & blob::kOptionAuditHash) != 0;
+    return slot.rule != blob::kNone && (config_.table->options(slot.rule).flags & blob::kOptionAuditHash) != 0;
   }
 
   // For people who look at a list: the start of the command line.
   void summarise(Slot& slot) {
-    const Bytes shown =
-        hides_argv(slot) ? as_bytes("(hashed)") : slot.argv_block.first(slot.argv_block.size() - 1);
-    std::ranges::replace_copy(shown.first(std::min(shown.size(), sizeof slot.summary - 1)), slot.summary,
-                              '\0', ' ');
+    const Bytes shown = hides_argv(slot) ? as_bytes("(hashed)") : slot.argv_block.first(slot.argv_block.size() - 1);
+    std::ranges::replace_copy(shown.first(std::min(shown.size(), sizeof slot.summary - 1)), slot.summary, '\0', ' ');
   }
 
   // The tokens are those in message_: of the message just read, or split again from the slot's block.
@@ -292,11 +281,9 @@ class Server {
     count_denial(reason);
     if (slot.live()) message_.argc = split_argv(slot.argv_block, message_.argv);
     if (slot.live() || !audit_.degraded()) {
-      Json& json =
-          begin_record("denial", slot).fields("reason", kDenialNames[static_cast<std::size_t>(reason)]);
+      Json& json = begin_record("denial", slot).fields("reason", kDenialNames[static_cast<std::size_t>(reason)]);
       const char* const error = reason == DenialReason::spawn_failed ? strerrorname_np(slot.error) : nullptr;
-      if (error != nullptr)
-        json.fields("step", kSpawnStepNames[static_cast<std::size_t>(slot.failed)], "error", error);
+      if (error != nullptr) json.fields("step", kSpawnStepNames[static_cast<std::size_t>(slot.failed)], "error", error);
       audit_.finish();
     } else {
       audit_.count_unrecorded();
@@ -337,10 +324,7 @@ class Server {
   }
 
   static int& fd_of(Slot& slot, std::size_t i) {
-    return i == 0   ? slot.io.control
-           : i == 1 ? slot.io.stdin_fd
-           : i == 2 ? slot.io.stdout_fd
-                    : slot.io.stderr_fd;
+    return i == 0 ? slot.io.control : i == 1 ? slot.io.stdin_fd : i == 2 ? slot.io.stdout_fd : slot.io.stderr_fd;
   }
 
   static void shut(Slot& slot, std::size_t i) {
@@ -448,8 +432,8 @@ class Server {
     recent = {unix_milliseconds(), bytes[kind < 5 ? kind : 2], kind, slot.address, {}};
     std::ranges::copy(slot.summary, recent.summary);
     ++totals_.warnings[kind];
-    audit_.begin("warning").fields("request_id", Uuid{slot.address.request_id}, "kind", kWarningNames[kind],
-                                   "bytes", recent.bytes);
+    audit_.begin("warning").fields("request_id", Uuid{slot.address.request_id}, "kind", kWarningNames[kind], "bytes",
+                                   recent.bytes);
     audit_.finish(false);
     tell(slot, warning_frame(slot.address, static_cast<WarningKind>(kind), kWarningMessages[kind]).finish());
   }
@@ -466,15 +450,13 @@ class Server {
     ++totals_.completed;
     totals_.cancelled += slot.session.ended;
     audit_.record("exit", "request_id", Uuid{slot.address.request_id}, "code", Natural{facts.code}, "signal",
-                  Natural{facts.signal > 0 ? facts.signal : -1}, "duration_ms", facts.duration_ms,
-                  "stdout_bytes", facts.stdout_bytes, "stderr_bytes", facts.stderr_bytes, "truncated",
-                  facts.truncated);
+                  Natural{facts.signal > 0 ? facts.signal : -1}, "duration_ms", facts.duration_ms, "stdout_bytes",
+                  facts.stdout_bytes, "stderr_bytes", facts.stderr_bytes, "truncated", facts.truncated);
   }
 
   const ServerConfig config_;
   Audit& audit_;
-  const int epoll_ = epoll_create1(EPOLL_CLOEXEC), cgroup_ = find_delegated_cgroup(),
-            listener_ = config_.listener;
+  const int epoll_ = epoll_create1(EPOLL_CLOEXEC), cgroup_ = find_delegated_cgroup(), listener_ = config_.listener;
   int signals_ = -1;
   std::uint64_t now_ = boot_milliseconds();
   const std::uint64_t started_ = unix_milliseconds() - now_;

@@ -6,8 +6,7 @@
 
 namespace x0x {
 
-bool plan_rule(const BlobView& table, std::uint32_t rule, const char* const* argv, const char* home,
-               ChildPlan& plan) {
+bool plan_rule(const BlobView& table, std::uint32_t rule, const char* const* argv, const char* home, ChildPlan& plan) {
   const Options o = table.options(rule);
   if (o.env_count > kMaxChildEnv || o.writable_count > kMaxWritable) return false;
   plan = {};
@@ -67,8 +66,7 @@ SpawnStep spawn(const ChildPlan& plan, Spawned& out) {
       failed = SpawnStep::pipes;
   }
   if (plan.delegated >= 0) theirs[kCgroup] = open_session_cgroup(plan.delegated, plan.slot);
-  if (failed == SpawnStep::none && (out.supervisor = fork_into(theirs[kCgroup])) < 0)
-    failed = SpawnStep::fork;
+  if (failed == SpawnStep::none && (out.supervisor = fork_into(theirs[kCgroup])) < 0) failed = SpawnStep::fork;
   if (out.supervisor == 0) become_supervisor(plan, theirs);
   const int why = errno;
   for (const int fd : theirs)

@@ -42,8 +42,7 @@ struct ChildPlan {
 
 // Fills a plan from a rule. `argv` is null-terminated and starts with the program's name; `home` is the whole
 // variable, "HOME=/root". False: the rule has more variables or paths than fit (say `environment`, E2BIG).
-bool plan_rule(const BlobView& table, std::uint32_t rule, const char* const* argv, const char* home,
-               ChildPlan& plan);
+bool plan_rule(const BlobView& table, std::uint32_t rule, const char* const* argv, const char* home, ChildPlan& plan);
 
 // The enforcer's ends, close-on-exec and non-blocking. Close the pipes when you like and set them to -1. The
 // supervisor's number stays reserved until close_session() reaps it.

@@ -15,9 +15,7 @@ struct Failure {
 };
 
 // All 64 signals at once, bit n-1 for signal n: glibc's own functions leave out two that anybody can send.
-void set_signal_mask(std::uint64_t mask) {
-  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
-}
+void set_signal_mask(std::uint64_t mask) { syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask); }
 
 bool is_program(const char* path) {
   struct stat info;
@@ -35,8 +33,7 @@ const char* find_program(const char* name, char (&path)[PATH_MAX]) {
   for (const char* end = strchr(kChildPath, '='); *end != '\0';) {
     const char* const directory = end + 1;
     end = strchrnul(directory, ':');
-    if (snprintf(path, sizeof path, "%.*s/%s", static_cast<int>(end - directory), directory, name) >=
-        PATH_MAX)
+    if (snprintf(path, sizeof path, "%.*s/%s", static_cast<int>(end - directory), directory, name) >= PATH_MAX)
       return errno = ENAMETOOLONG, nullptr;
     if (is_program(path)) return path;
     if (errno != ENOENT) why = errno;
@@ -87,8 +84,8 @@ bool has_digest(int file, const std::uint8_t* expected) {
 
   set_signal_mask(0);
   const auto argv = const_cast<char*const*>(plan.argv), envp = const_cast<char*const*>(plan.envp);
-  require(SpawnStep::exec, pinned >= 0 ? execveat(pinned, "", argv, envp, AT_EMPTY_PATH) == 0
-                                       : execve(program, argv, envp) == 0);
+  require(SpawnStep::exec,
+          pinned >= 0 ? execveat(pinned, "", argv, envp, AT_EMPTY_PATH) == 0 : execve(program, argv, envp) == 0);
   __builtin_unreachable();
 }
 

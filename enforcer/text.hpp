@@ -34,9 +34,7 @@ inline std::uint8_t classes_of(Bytes text) {
   return classes;
 }
 
-inline bool has_forbidden_byte(Bytes token) {
-  return (classes_of(token) & kByteForbidden) != 0;
-}
+inline bool has_forbidden_byte(Bytes token) { return (classes_of(token) & kByteForbidden) != 0; }
 
 // ^[1-9][0-9]{0,5}$
 inline bool is_int(Bytes token) {
@@ -52,8 +50,7 @@ inline bool is_int(Bytes token) {
 // <URL_PATH>.
 inline std::size_t url_tail_start(Bytes token) {
   std::size_t start = token.size();
-  while (start > 0 && token.size() - start < blob::kUrlPathMaxBytes &&
-         kByteClasses[token[start - 1]] & kByteUrl &&
+  while (start > 0 && token.size() - start < blob::kUrlPathMaxBytes && kByteClasses[token[start - 1]] & kByteUrl &&
          !(token[start - 1] == '.' && start < token.size() && token[start] == '.'))
     --start;
   return start;

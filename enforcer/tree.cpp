@@ -48,9 +48,7 @@ int open_process(pid_t pid) {
   return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-bool reach(int process, int signal) {
-  return syscall(SYS_pidfd_send_signal, process, signal, nullptr, 0) == 0;
-}
+bool reach(int process, int signal) { return syscall(SYS_pidfd_send_signal, process, signal, nullptr, 0) == 0; }
 
 bool signal_tree(pid_t pid, pid_t parent, int signal, int depth) {
   const int process = open_process(pid);
@@ -76,9 +74,7 @@ struct CgroupName {
   explicit CgroupName(std::uint32_t slot) { snprintf(text, sizeof text, "x0x-%d-%u", getpid(), slot); }
 };
 
-bool contains(std::span<const pid_t> list, pid_t pid) {
-  return std::find(list.begin(), list.end(), pid) != list.end();
-}
+bool contains(std::span<const pid_t> list, pid_t pid) { return std::find(list.begin(), list.end(), pid) != list.end(); }
 
 }  // namespace
 

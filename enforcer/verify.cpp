@@ -11,9 +11,7 @@ namespace {
 
 constexpr std::size_t kPublicKeyBytes = 42;  // "Ed", key number, key
 
-std::string_view as_text(Bytes bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+std::string_view as_text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 // The next line without its newline; a carriage return before it is dropped.
 std::string_view next_line(std::string_view& text) {
@@ -37,8 +35,7 @@ std::uint32_t parse_small_number(std::string_view digits) {
 
 const TrustedKey* find_key(const TrustedKeys& trusted, const std::uint8_t* number) {
   for (std::uint32_t i = 0; i < trusted.count; ++i)
-    if (std::memcmp(trusted.keys[i].number, number, sizeof trusted.keys[i].number) == 0)
-      return &trusted.keys[i];
+    if (std::memcmp(trusted.keys[i].number, number, sizeof trusted.keys[i].number) == 0) return &trusted.keys[i];
   return nullptr;
 }
 
@@ -50,8 +47,7 @@ Fault add_key(TrustedKeys& trusted, std::string_view base64) {
       length != sizeof raw || raw[0] != 'E' || raw[1] != 'd')
     return Fault::trust_bad_key;
   for (std::uint32_t i = 0; i < trusted.count; ++i)  // the same key under two numbers must not vote twice
-    if (std::memcmp(trusted.keys[i].number, raw + 2, 8) == 0 ||
-        std::memcmp(trusted.keys[i].key, raw + 10, 32) == 0)
+    if (std::memcmp(trusted.keys[i].number, raw + 2, 8) == 0 || std::memcmp(trusted.keys[i].key, raw + 10, 32) == 0)
       return Fault::trust_duplicate_key;
   if (trusted.count == kMaxTrustedKeys) return Fault::trust_too_many_keys;
   TrustedKey& key = trusted.keys[trusted.count++];

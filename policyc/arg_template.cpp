@@ -72,10 +72,8 @@ Reading read_shape(const std::string& shape) {
 
   Reading reading;
   reading.legal = parser.getNumberOfSyntaxErrors() == 0;
-  if (dynamic_cast<ArgTemplateParser::IntegerContext*>(argument) != nullptr)
-    reading.kind = Token::Kind::integer;
-  if (dynamic_cast<ArgTemplateParser::UrlPathContext*>(argument) != nullptr)
-    reading.kind = Token::Kind::url_path;
+  if (dynamic_cast<ArgTemplateParser::IntegerContext*>(argument) != nullptr) reading.kind = Token::Kind::integer;
+  if (dynamic_cast<ArgTemplateParser::UrlPathContext*>(argument) != nullptr) reading.kind = Token::Kind::url_path;
   tokens.fill();
   for (antlr4::Token* token : tokens.getTokens()) {
     if (token->getType() == antlr4::Token::EOF) break;
@@ -88,8 +86,7 @@ Reading read_shape(const std::string& shape) {
 // Names people try first, and what they mean here.
 std::string_view meant_template(std::string_view name) {
   static constexpr std::array<std::string_view, 2> kTemplates = {"INT", "URL_PATH"};
-  static constexpr std::array<std::string_view, 6> kNumbers = {"INTEGER", "NUMBER", "NUM",
-                                                               "UINT",    "DIGITS", "COUNT"};
+  static constexpr std::array<std::string_view, 6> kNumbers = {"INTEGER", "NUMBER", "NUM", "UINT", "DIGITS", "COUNT"};
   static constexpr std::array<std::string_view, 5> kPaths = {"PATH", "URL", "URLPATH", "FILE", "URI_PATH"};
   if (const auto near = nearest(name, kTemplates)) return *near;
   if (nearest(name, kPaths)) return "URL_PATH";
@@ -119,14 +116,12 @@ std::optional<ArgProblem> problem_of(const Reading& reading, std::size_t index) 
       return named_problem(lexeme);
     case ArgTemplateLexer::OPEN:
     case ArgTemplateLexer::CLOSE:
-      return ArgProblem{
-          Kind::stray_angle_bracket, 0, 0, fmt::format("stray `{}`", lexeme.text),
-          "`<` and `>` only spell the templates `<INT>` and `<URL_PATH>`; no request may hold them"};
+      return ArgProblem{Kind::stray_angle_bracket, 0, 0, fmt::format("stray `{}`", lexeme.text),
+                        "`<` and `>` only spell the templates `<INT>` and `<URL_PATH>`; no request may hold them"};
     case ArgTemplateLexer::INT:
       if (reading.lexemes.size() == 1) return std::nullopt;
-      return ArgProblem{
-          Kind::int_not_alone, 0, 0, "`<INT>` must be a whole token",
-          "only `<URL_PATH>` may have text before it; pass the number as an argument of its own"};
+      return ArgProblem{Kind::int_not_alone, 0, 0, "`<INT>` must be a whole token",
+                        "only `<URL_PATH>` may have text before it; pass the number as an argument of its own"};
     case ArgTemplateLexer::URL_PATH:
       if (last) return std::nullopt;
       return ArgProblem{Kind::url_path_not_last, 0, 0, "`<URL_PATH>` must be the end of its token",

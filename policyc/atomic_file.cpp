@@ -22,8 +22,7 @@ namespace {
 }
 
 [[noreturn]] void fail_exists(const std::string& path) {
-  throw UserError(fmt::format("`{}` exists already; choose another name or add `--force`", path),
-                  kExitRefused);
+  throw UserError(fmt::format("`{}` exists already; choose another name or add `--force`", path), kExitRefused);
 }
 
 struct Place {
@@ -36,8 +35,7 @@ Place split(const std::string& path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-void check_target(const FileHandle& directory, const Place& place, const std::string& path,
-                  Existing existing) {
+void check_target(const FileHandle& directory, const Place& place, const std::string& path, Existing existing) {
   struct stat status {};
   if (fstatat(directory.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno == ENOENT) return;
@@ -45,8 +43,7 @@ void check_target(const FileHandle& directory, const Place& place, const std::st
   }
   if (S_ISDIR(status.st_mode)) fail(path, EISDIR);
   if (S_ISLNK(status.st_mode))
-    throw UserError(
-        fmt::format("`{}` is a symbolic link; give the file it points to, or remove the link", path));
+    throw UserError(fmt::format("`{}` is a symbolic link; give the file it points to, or remove the link", path));
   if (!S_ISREG(status.st_mode)) throw UserError(fmt::format("`{}` is not a regular file", path));
   if (existing == Existing::keep) fail_exists(path);
 }
@@ -57,8 +54,8 @@ class TemporaryFile {
   TemporaryFile(const FileHandle& directory, const std::string& path, mode_t mode) : directory_(directory) {
     start_crypto();
     name_ = fmt::format(".x0x-{:08x}{:08x}.tmp", randombytes_random(), randombytes_random());
-    handle_ = FileHandle(
-        openat(directory.get(), name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    handle_ =
+        FileHandle(openat(directory.get(), name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     if (!handle_) fail(path, errno);
   }
   TemporaryFile(const TemporaryFile&) = delete;

@@ -21,9 +21,7 @@ namespace {
 // hash, in a flat table that is at most half full: a policy may have a million tokens.
 class SeenCommands {
  public:
-  explicit SeenCommands(std::size_t tokens) : slots_(std::bit_ceil(2 * tokens + 2), kEmpty) {
-    nodes_.reserve(tokens);
-  }
+  explicit SeenCommands(std::size_t tokens) : slots_(std::bit_ceil(2 * tokens + 2), kEmpty) { nodes_.reserve(tokens); }
 
   std::uint32_t root_of(const Entry& entry) {
     const auto [root, added] =
@@ -130,8 +128,7 @@ void check_shadowing(const Policy& policy, Diagnostics& diagnostics) {
       diagnostics.report(
           Kind::shadowed_command, command.argv_span, "this command can never be the first to match",
           cover->argv == command.argv
-              ? fmt::format("the command on line {} has the same argv; remove one of them",
-                            cover->argv_span.line)
+              ? fmt::format("the command on line {} has the same argv; remove one of them", cover->argv_span.line)
               : fmt::format("the command on line {} matches everything that this one matches; remove one "
                             "of them, or move this one before it",
                             cover->argv_span.line));

@@ -22,12 +22,9 @@ namespace x0x::policyc {
 
 namespace {
 
-void print(std::FILE* stream, std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stream);
-}
+void print(std::FILE* stream, std::string_view text) { std::fwrite(text.data(), 1, text.size(), stream); }
 
-std::string summary(const std::string& file, const Diagnostics& diagnostics,
-                    const std::optional<Policy>& policy) {
+std::string summary(const std::string& file, const Diagnostics& diagnostics, const std::optional<Policy>& policy) {
   if (!diagnostics.all().empty())
     return fmt::format("{} in {}\n", count_problems(diagnostics.errors(), diagnostics.warnings()), file);
   std::size_t commands = 0;
@@ -96,9 +93,7 @@ void add_check_command(CLI::App& app, std::function<int()>& run) {
                                                        {"json", ReportFormat::json},
                                                        {"sarif", ReportFormat::sarif},
                                                        {"github", ReportFormat::github}};
-  command
-      ->add_option("--format", options->format,
-                   "human (standard error), json, sarif or github (standard output)")
+  command->add_option("--format", options->format, "human (standard error), json, sarif or github (standard output)")
       ->transform(CLI::CheckedTransformer(formats))
       ->option_text("FORMAT");
   command->add_flag("--strict", options->strict, "Treat warnings as errors");

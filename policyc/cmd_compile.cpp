@@ -40,21 +40,19 @@ void settle_expiry(const CompileOptions& options, Policy& policy) {
   if (options.no_expiry && !options.expires_in.empty())
     throw UserError("--no-expiry and --expires-in contradict each other");
   if (options.no_expiry && policy.expires)
-    throw UserError(
-        fmt::format("{}: `expires` is set in `[policy]`; --no-expiry contradicts it", options.file));
+    throw UserError(fmt::format("{}: `expires` is set in `[policy]`; --no-expiry contradicts it", options.file));
   if (!options.expires_in.empty()) {
     const std::optional<std::uint64_t> duration = parse_duration(options.expires_in);
     if (!duration)
-      throw UserError(
-          fmt::format("--expires-in {}: not a duration like 30d, 12h or 1d12h", quote(options.expires_in)));
+      throw UserError(fmt::format("--expires-in {}: not a duration like 30d, 12h or 1d12h", quote(options.expires_in)));
     policy.expires = build_time_secs() + *duration;
   }
   if (!policy.expires && !options.no_expiry)
-    throw UserError(fmt::format(
-        "{}: no expiry; set `expires` in `[policy]`, or pass --expires-in 30d or --no-expiry", options.file));
+    throw UserError(fmt::format("{}: no expiry; set `expires` in `[policy]`, or pass --expires-in 30d or --no-expiry",
+                                options.file));
   if (policy.not_before && policy.expires && *policy.not_before >= *policy.expires)
-    throw UserError(fmt::format("the policy would expire at {}, before it begins at {}",
-                                format_utc(*policy.expires), format_utc(*policy.not_before)));
+    throw UserError(fmt::format("the policy would expire at {}, before it begins at {}", format_utc(*policy.expires),
+                                format_utc(*policy.not_before)));
 }
 
 void print_summary(const CompileOptions& options, const Policy& policy, const CompiledPolicy& compiled,
@@ -62,8 +60,7 @@ void print_summary(const CompileOptions& options, const Policy& policy, const Co
   const BlobView& table = compiled.table;
   fmt::print("{}: {} version {}, {} in {}, {}, {} bytes\ndigest {}\n", options.output,
              policy.name ? escape(*policy.name) : "unnamed policy", *policy.version,
-             count_of(table.rule_count(), "command", "commands"),
-             count_of(table.entry_count(), "entry", "entries"),
+             count_of(table.rule_count(), "command", "commands"), count_of(table.entry_count(), "entry", "entries"),
              policy.expires ? "expires " + format_utc(*policy.expires) : "never expires", file_bytes,
              to_hex(digest_of(compiled.payload).bytes));
   if (policy.expires && *policy.expires <= now_secs())
@@ -87,8 +84,8 @@ int run_compile(const CompileOptions& options) {
   if (options.strict) diagnostics.promote_warnings();
   fmt::print(stderr, "{}", render_human(*source, diagnostics, wants_colour(STDERR_FILENO)));
   if (!compiled || diagnostics.errors() > 0) {
-    fmt::print(stderr, "{} in {}; nothing was written\n",
-               count_problems(diagnostics.errors(), diagnostics.warnings()), escape(source->name));
+    fmt::print(stderr, "{} in {}; nothing was written\n", count_problems(diagnostics.errors(), diagnostics.warnings()),
+               escape(source->name));
     return kExitRefused;
   }
 
@@ -113,9 +110,7 @@ void add_compile_command(CLI::App& app, std::function<int()>& run) {
   command->add_option("-o,--output", options->output, "The table to write, usually *.x0xp")
       ->required()
       ->type_name("OUT");
-  command->add_option("--key", options->key, "minisign secret key to sign with")
-      ->required()
-      ->type_name("SECRET");
+  command->add_option("--key", options->key, "minisign secret key to sign with")->required()->type_name("SECRET");
   command->add_option("--password-fd", options->password.descriptor,
                       "Read the key's password from this file descriptor");
   command->add_option("--policy-version", options->policy_version, "Instead of `version` in [policy]")
@@ -126,8 +121,7 @@ void add_compile_command(CLI::App& app, std::function<int()>& run) {
   command->add_option("--comment", options->comment,
                       "Trusted comment of the signature; default: name, version, digest");
   command->add_flag("--strict", options->strict, "Treat warnings as errors");
-  command->add_flag("--force", options->force,
-                    "Overwrite a table of a higher version, or something that is no table");
+  command->add_flag("--force", options->force, "Overwrite a table of a higher version, or something that is no table");
   command->footer(
       "Example:\n"
       "  x0x-policyc compile exec-acl.toml -o exec-policy.x0xp --key policy.key --expires-in 30d\n\n"

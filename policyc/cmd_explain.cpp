@@ -66,8 +66,7 @@ int run_explain(const ExplainOptions& options) {
   } else {
     nlohmann::ordered_json json = verdict_json(loaded, verdict);
     json["nearest"] = nullptr;
-    const bool unmatched =
-        !is_allow(verdict.decision) && verdict.reason == wire::DenialReason::argv_not_allowed;
+    const bool unmatched = !is_allow(verdict.decision) && verdict.reason == wire::DenialReason::argv_not_allowed;
     if (const auto miss = unmatched ? nearest_rule(loaded, request) : std::nullopt) {
       const RuleName name = rule_name(loaded, miss->rule);
       json["nearest"] = {{"entry", name.entry},
@@ -97,8 +96,7 @@ struct ReplayCounts {
 // not.
 std::optional<OwnedRequest> request_of(const nlohmann::json& line) {
   if (!line.is_object()) throw std::runtime_error("not a JSON object");
-  if (!line.contains("agent_id") || !line.contains("machine_id") || !line.contains("argv"))
-    return std::nullopt;
+  if (!line.contains("agent_id") || !line.contains("machine_id") || !line.contains("argv")) return std::nullopt;
   OwnedRequest request;
   const auto id = [&](const char* key) {
     const auto parsed = line[key].is_string() ? parse_id(line[key].get<std::string>()) : std::nullopt;
@@ -114,8 +112,7 @@ std::optional<OwnedRequest> request_of(const nlohmann::json& line) {
   if (const auto bytes = line.find("stdin_bytes"); bytes != line.end() && bytes->is_number_unsigned())
     request.stdin_bytes = bytes->get<std::uint64_t>();
   if (const auto ms = line.find("timeout_ms"); ms != line.end() && ms->is_number_unsigned())
-    request.timeout_ms =
-        static_cast<std::uint32_t>(std::min<std::uint64_t>(ms->get<std::uint64_t>(), 0xffffffff));
+    request.timeout_ms = static_cast<std::uint32_t>(std::min<std::uint64_t>(ms->get<std::uint64_t>(), 0xffffffff));
   return request;
 }
 
@@ -168,10 +165,9 @@ int run_replay(const ReplayOptions& options) {
     if (!line.empty()) replay_line(loaded, now, line, number, counts);
   std::cout.flush();
   if (!std::cout) throw UserError("cannot write to standard output");
-  fmt::print(
-      stderr,
-      "{} allowed, {} denied, {} decided otherwise than logged, {} lines without a request, {} malformed\n",
-      counts.allowed, counts.denied, counts.changed, counts.skipped, counts.malformed);
+  fmt::print(stderr,
+             "{} allowed, {} denied, {} decided otherwise than logged, {} lines without a request, {} malformed\n",
+             counts.allowed, counts.denied, counts.changed, counts.skipped, counts.malformed);
   return counts.malformed > 0 ? kExitRefused : kExitOk;
 }
 
@@ -182,14 +178,9 @@ void add_explain_command(CLI::App& app, std::function<int()>& run) {
       app.add_subcommand("explain", "Say whether a request would run, by which rule, or what comes nearest");
   auto options = std::make_shared<ExplainOptions>();
   command->add_option("POLICY", options->policy, "A policy file or a compiled table")->required();
-  command->add_option("--agent", options->agent, "Agent id, 64 hexadecimal digits")
-      ->required()
-      ->type_name("HEX");
-  command->add_option("--machine", options->machine, "Machine id, 64 hexadecimal digits")
-      ->required()
-      ->type_name("HEX");
-  command->add_option("--stdin-bytes", options->stdin_bytes,
-                      "As if the request carried this much standard input");
+  command->add_option("--agent", options->agent, "Agent id, 64 hexadecimal digits")->required()->type_name("HEX");
+  command->add_option("--machine", options->machine, "Machine id, 64 hexadecimal digits")->required()->type_name("HEX");
+  command->add_option("--stdin-bytes", options->stdin_bytes, "As if the request carried this much standard input");
   command->add_option("--timeout", options->timeout_secs, "As if the request asked for this many seconds");
   command->add_flag("--cwd", options->cwd, "As if the request named a working directory");
   command->add_option("--at", options->at, "Decide as at this time, e.g. 2026-12-18T00:00:00Z; default: now");
@@ -206,9 +197,7 @@ void add_replay_command(CLI::App& app, std::function<int()>& run) {
   auto* command = app.add_subcommand("replay", "Decide every request of a log again, with this policy");
   auto options = std::make_shared<ReplayOptions>();
   command->add_option("POLICY", options->policy, "A policy file or a compiled table")->required();
-  command
-      ->add_option("LOG", options->log,
-                   "JSON lines with agent_id, machine_id and argv; - reads standard input")
+  command->add_option("LOG", options->log, "JSON lines with agent_id, machine_id and argv; - reads standard input")
       ->required();
   command->add_option("--at", options->at, "Decide as at this time, e.g. 2026-12-18T00:00:00Z; default: now");
   command->footer(

@@ -62,8 +62,7 @@ void add_decompile_command(CLI::App& app, std::function<int()>& run) {
       "Example:\n"
       "  x0x-policyc decompile exec-policy.x0xp -o exec-acl.toml\n\n"
       "Exit status: 0 written, 1 not a valid table, 2 usage or I/O.");
-  command->callback(
-      [&run, table, output] { run = [table, output] { return run_decompile(*table, *output); }; });
+  command->callback([&run, table, output] { run = [table, output] { return run_decompile(*table, *output); }; });
 }
 
 }  // namespace x0x::policyc

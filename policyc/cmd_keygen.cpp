@@ -16,24 +16,21 @@ namespace x0x::policyc {
 namespace {
 
 void check_paths(const KeygenOptions& options) {
-  if (std::filesystem::weakly_canonical(options.public_path) ==
-      std::filesystem::weakly_canonical(options.secret_path))
+  if (std::filesystem::weakly_canonical(options.public_path) == std::filesystem::weakly_canonical(options.secret_path))
     throw UserError("the public and the secret key need two different files");
   if (options.force) return;
   std::error_code error;
   for (const std::string& path : {options.public_path, options.secret_path})
     if (std::filesystem::exists(std::filesystem::symlink_status(path, error)))
-      throw UserError(
-          fmt::format("`{}` exists already; a key that is overwritten is lost, so choose another name "
-                      "or add `--force`",
-                      path),
-          kExitRefused);
+      throw UserError(fmt::format("`{}` exists already; a key that is overwritten is lost, so choose another name "
+                                  "or add `--force`",
+                                  path),
+                      kExitRefused);
 }
 
 SecretBytes secret_file(const SecretKey& key, const KeygenOptions& options) {
   if (options.no_password) {
-    const std::string comment =
-        options.comment.empty() ? "minisign secret key without a password" : options.comment;
+    const std::string comment = options.comment.empty() ? "minisign secret key without a password" : options.comment;
     return format_secret_key(key, comment, nullptr);
   }
   const std::string comment = options.comment.empty() ? "minisign encrypted secret key" : options.comment;
@@ -42,8 +39,7 @@ SecretBytes secret_file(const SecretKey& key, const KeygenOptions& options) {
 }
 
 // Both files or neither: a public key whose secret half could not be written is worse than none.
-void write_pair(const KeygenOptions& options, const std::string& public_text,
-                const SecretBytes& secret_text) {
+void write_pair(const KeygenOptions& options, const std::string& public_text, const SecretBytes& secret_text) {
   const Existing existing = options.force ? Existing::replace : Existing::keep;
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(public_text.data());
   write_file_atomically(options.public_path, {bytes, public_text.size()}, 0644, existing);
@@ -62,9 +58,8 @@ int run_keygen(const KeygenOptions& options, std::ostream& out) {
   forbid_core_dumps();
   const SecretKey key = generate_key();
   const std::string id = key_id(key.number);
-  const std::string public_text =
-      format_public_key(key.public_key(), options.comment.empty() ? fmt::format("minisign public key {}", id)
-                                                                  : options.comment);
+  const std::string public_text = format_public_key(
+      key.public_key(), options.comment.empty() ? fmt::format("minisign public key {}", id) : options.comment);
   write_pair(options, public_text, secret_file(key, options));
   out << fmt::format(
       "key {}\n"
@@ -77,20 +72,16 @@ int run_keygen(const KeygenOptions& options, std::ostream& out) {
 
 void add_keygen_command(CLI::App& app, std::function<int()>& run) {
   const auto options = std::make_shared<KeygenOptions>();
-  CLI::App* command =
-      app.add_subcommand("keygen", "Make a key pair for signing tables, in minisign's own files");
-  command->add_option("-p,--public", options->public_path, "Where the public key goes")
-      ->required()
-      ->type_name("FILE");
+  CLI::App* command = app.add_subcommand("keygen", "Make a key pair for signing tables, in minisign's own files");
+  command->add_option("-p,--public", options->public_path, "Where the public key goes")->required()->type_name("FILE");
   command->add_option("-s,--secret", options->secret_path, "Where the secret key goes, readable by you only")
       ->required()
       ->type_name("FILE");
-  CLI::Option* no_password = command->add_flag("--no-password", options->no_password,
-                                               "Leave the secret key unprotected, for machines");
+  CLI::Option* no_password =
+      command->add_flag("--no-password", options->no_password, "Leave the secret key unprotected, for machines");
   command
-      ->add_option(
-          "--password-fd", options->password.descriptor,
-          "Read the password from the first line of this descriptor; without it the terminal is asked")
+      ->add_option("--password-fd", options->password.descriptor,
+                   "Read the password from the first line of this descriptor; without it the terminal is asked")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber)
       ->excludes(no_password);

@@ -23,8 +23,7 @@ namespace x0x::policyc {
 
 namespace {
 
-constexpr std::size_t kMaxMinisigBytes = 16u
-                                         << 10;  // minisign's comments may be long; ours are checked later
+constexpr std::size_t kMaxMinisigBytes = 16u << 10;  // minisign's comments may be long; ours are checked later
 
 void check_options(const SignOptions& options) {
   if (options.key.empty() == options.minisig.empty())
@@ -48,8 +47,7 @@ Signature attach(const SignOptions& options, Bytes payload) {
     throw UserError(fmt::format("`{}` {}", options.minisig, what), kExitRefused);
   };
   if (key == keys.end())
-    refuse(fmt::format("was made by key {}, which is not among the public keys given",
-                       key_id(signature.number)));
+    refuse(fmt::format("was made by key {}, which is not among the public keys given", key_id(signature.number)));
   switch (check_signature(payload, signature, *key)) {
     case SignatureCheck::good:
       return signature;
@@ -57,8 +55,8 @@ Signature attach(const SignOptions& options, Bytes payload) {
       refuse("has a trusted comment that its key has not signed");
       break;
     default:
-      refuse(fmt::format("does not sign the payload of `{}`; `verify --detach` writes the file to sign",
-                         options.table));
+      refuse(
+          fmt::format("does not sign the payload of `{}`; `verify --detach` writes the file to sign", options.table));
   }
   return signature;
 }
@@ -83,9 +81,8 @@ int run_sign(const SignOptions& options, std::ostream& out) {
   std::vector<std::uint8_t> storage;
   const Result<BlobView> opened = open_payload(table.payload, storage);
   if (!opened.ok())
-    throw UserError(
-        fmt::format("{}: {}: {}", options.table, fault_name(opened.fault()), fault_message(opened.fault())),
-        kExitRefused);
+    throw UserError(fmt::format("{}: {}: {}", options.table, fault_name(opened.fault()), fault_message(opened.fault())),
+                    kExitRefused);
   const BlobView& view = opened.value();
   const std::string target = options.output.empty() ? options.table : options.output;
   const bool contradicts = !options.force && check_overwrite(target, view);
@@ -97,13 +94,11 @@ int run_sign(const SignOptions& options, std::ostream& out) {
   write_file_atomically(target, assemble(table.payload, table.signatures), mode_for(target));
 
   out << fmt::format("{}: {} by key {}, {} in all\n", escape(target),
-                     table.signatures.size() > before ? "signed" : "signature replaced", id,
-                     table.signatures.size());
+                     table.signatures.size() > before ? "signed" : "signature replaced", id, table.signatures.size());
   out << fmt::format("  policy  {} version {}\n  digest  {}\n",
-                     view.name().present() ? escape(to_string(view.name().bytes)) : "(no name)",
-                     view.policy_version(), to_hex(digest_of(table.payload).bytes));
-  if (contradicts)
-    out << "  note    the same version had other content here; nodes that loaded it refuse this one\n";
+                     view.name().present() ? escape(to_string(view.name().bytes)) : "(no name)", view.policy_version(),
+                     to_hex(digest_of(table.payload).bytes));
+  if (contradicts) out << "  note    the same version had other content here; nodes that loaded it refuse this one\n";
   return kExitOk;
 }
 
@@ -111,11 +106,8 @@ void add_sign_command(CLI::App& app, std::function<int()>& run) {
   const auto options = std::make_shared<SignOptions>();
   CLI::App* command = app.add_subcommand("sign", "Add a signature to a table");
   command->add_option("TABLE", options->table, "The table, a .x0xp file")->required();
-  command->add_option("--key", options->key, "Sign with this secret key, a minisign file")
-      ->type_name("SECRET");
-  command
-      ->add_option("--minisig", options->minisig,
-                   "Attach this signature, made by `minisign -S` over the payload")
+  command->add_option("--key", options->key, "Sign with this secret key, a minisign file")->type_name("SECRET");
+  command->add_option("--minisig", options->minisig, "Attach this signature, made by `minisign -S` over the payload")
       ->type_name("FILE");
   command
       ->add_option("--public", options->public_keys,
@@ -125,17 +117,13 @@ void add_sign_command(CLI::App& app, std::function<int()>& run) {
   command->add_option("-o,--output", options->output, "Write here; without it the table itself is replaced")
       ->type_name("OUT");
   command
-      ->add_option(
-          "--password-fd", options->password.descriptor,
-          "Read the password from the first line of this descriptor; without it the terminal is asked")
+      ->add_option("--password-fd", options->password.descriptor,
+                   "Read the password from the first line of this descriptor; without it the terminal is asked")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
-  command
-      ->add_option("--comment", options->comment,
-                   "Trusted comment, signed too; without it: name, version, digest")
+  command->add_option("--comment", options->comment, "Trusted comment, signed too; without it: name, version, digest")
       ->type_name("TEXT");
-  command->add_flag("--force", options->force,
-                    "Overwrite a table of a higher version, or a file that is no table");
+  command->add_flag("--force", options->force, "Overwrite a table of a higher version, or a file that is no table");
   command->footer(
       "Examples:\n"
       "  x0x-policyc sign policy.x0xp --key alice.key\n"

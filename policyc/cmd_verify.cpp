@@ -32,9 +32,9 @@ std::vector<std::string> detach(const VerifyReport& report, const std::string& b
   const std::string payload_path = base + ".payload";
   std::vector<std::pair<std::string, std::string>> signature_files;
   for (const Signer& signer : report.signers) {
-    const std::string path = report.signers.size() == 1 ? payload_path + ".minisig"
-                                                        : fmt::format("{}.{}.minisig", payload_path,
-                                                                      key_id(signer.signature.number));
+    const std::string path = report.signers.size() == 1
+                                 ? payload_path + ".minisig"
+                                 : fmt::format("{}.{}.minisig", payload_path, key_id(signer.signature.number));
     signature_files.emplace_back(path, format_minisig(signer.signature));
   }
   std::vector<std::string> written{payload_path};
@@ -73,13 +73,12 @@ int run_verify(const VerifyOptions& options, std::ostream& out, std::ostream& er
 
 void add_verify_command(CLI::App& app, std::function<int()>& run) {
   const auto options = std::make_shared<VerifyOptions>();
-  CLI::App* command = app.add_subcommand(
-      "verify", "Check a table the way a node does, and say who signed it and for how long");
+  CLI::App* command =
+      app.add_subcommand("verify", "Check a table the way a node does, and say who signed it and for how long");
   command->add_option("TABLE", options->table, "The table, a .x0xp file")->required();
   command
-      ->add_option(
-          "--trust", options->trust,
-          "The nodes' trust file: minisign public keys, and `threshold N` if more than one must sign")
+      ->add_option("--trust", options->trust,
+                   "The nodes' trust file: minisign public keys, and `threshold N` if more than one must sign")
       ->required()
       ->type_name("FILE");
   command
@@ -101,8 +100,7 @@ void add_verify_command(CLI::App& app, std::function<int()>& run) {
       "\n"
       "With one signature the file is policy.payload.minisig.\n"
       "Exit status: 0 a node would load it, 1 refused, 2 usage or I/O.");
-  command->callback(
-      [options, &run] { run = [options] { return run_verify(*options, std::cout, std::cerr); }; });
+  command->callback([options, &run] { run = [options] { return run_verify(*options, std::cout, std::cerr); }; });
 }
 
 }  // namespace x0x::policyc

@@ -19,9 +19,8 @@ CompiledPolicy open_emitted(std::vector<std::uint8_t> payload) {
   compiled.payload = std::move(payload);
   const Result<BlobView> opened = open_payload(compiled.payload, compiled.storage);
   if (!opened.ok())
-    throw UserError(
-        fmt::format("the compiled table is refused by its own reader ({}: {}); please report this policy",
-                    fault_name(opened.fault()), fault_message(opened.fault())));
+    throw UserError(fmt::format("the compiled table is refused by its own reader ({}: {}); please report this policy",
+                                fault_name(opened.fault()), fault_message(opened.fault())));
   compiled.table = opened.value();
   return compiled;
 }
@@ -58,8 +57,7 @@ void run_example(const BlobView& table, const Policy& policy, const Entry& entry
     diagnostics.report(
         Kind::example_failed, example.span,
         fmt::format("this must be denied, but `exec.allow[{}].commands[{}]` on line {} allows it", rule.entry,
-                    verdict.rule - table.entry(rule.entry).first_rule,
-                    command_of(policy, verdict.rule).span.line),
+                    verdict.rule - table.entry(rule.entry).first_rule, command_of(policy, verdict.rule).span.line),
         "narrow that command, or drop the example");
   }
 }
@@ -76,10 +74,8 @@ void run_examples(const Policy& policy, const CompiledPolicy& compiled, Diagnost
   const BlobView& table = policy.exec.enabled ? compiled.table : enabled.table;
   for (const Entry& entry : policy.entries) {
     for (const Command& command : entry.commands) {
-      for (const Example& example : command.allow)
-        run_example(table, policy, entry, example, true, diagnostics);
-      for (const Example& example : command.deny)
-        run_example(table, policy, entry, example, false, diagnostics);
+      for (const Example& example : command.allow) run_example(table, policy, entry, example, true, diagnostics);
+      for (const Example& example : command.deny) run_example(table, policy, entry, example, false, diagnostics);
     }
   }
 }
@@ -91,8 +87,7 @@ std::optional<CompiledPolicy> compile_policy(const Policy& policy, Diagnostics& 
   if (trie.too_ambiguous) {
     diagnostics.report(
         Kind::too_ambiguous, command_of(policy, *trie.too_ambiguous).argv_span,
-        fmt::format("one request could match more than {} partial rules of this pair at once",
-                    blob::kMaxWidth),
+        fmt::format("one request could match more than {} partial rules of this pair at once", blob::kMaxWidth),
         "remove overlapping rules: nested `<URL_PATH>` prefixes, or literals that `<INT>` matches as well");
     return std::nullopt;
   }

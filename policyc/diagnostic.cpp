@@ -16,13 +16,9 @@ constexpr KindInfo kKinds[] = {
 
 }  // namespace
 
-std::span<const KindInfo> all_kinds() {
-  return kKinds;
-}
+std::span<const KindInfo> all_kinds() { return kKinds; }
 
-const KindInfo& info(Kind kind) {
-  return kKinds[static_cast<std::size_t>(kind)];
-}
+const KindInfo& info(Kind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
 
 void Diagnostics::report(Kind kind, Span span, std::string message, std::string help) {
   const Severity severity = info(kind).severity();

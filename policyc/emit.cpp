@@ -63,11 +63,10 @@ std::uint32_t option_flags(const Command& c) {
 
 bool has_options(const Command& c) {
   const Limits& l = c.limits;
-  const std::uint64_t numbers = c.max_duration_secs | c.max_stdout_bytes | c.max_stderr_bytes |
-                                c.max_stdin_bytes | l.cpu_secs | l.memory_bytes | l.file_bytes |
-                                l.open_files | l.processes;
-  return option_flags(c) != 0 || c.exe || c.reason || c.cwd || numbers != 0 || !c.env.empty() ||
-         !c.allow.empty() || !c.deny.empty();
+  const std::uint64_t numbers = c.max_duration_secs | c.max_stdout_bytes | c.max_stderr_bytes | c.max_stdin_bytes |
+                                l.cpu_secs | l.memory_bytes | l.file_bytes | l.open_files | l.processes;
+  return option_flags(c) != 0 || c.exe || c.reason || c.cwd || numbers != 0 || !c.env.empty() || !c.allow.empty() ||
+         !c.deny.empty();
 }
 
 class Emitter {
@@ -151,9 +150,8 @@ class Emitter {
     text(options_, c.reason);
     text(options_, c.cwd);
     const Limits& l = c.limits;
-    for (const std::uint64_t number :
-         {c.max_duration_secs, c.max_stdout_bytes, c.max_stderr_bytes, c.max_stdin_bytes, l.cpu_secs,
-          l.memory_bytes, l.file_bytes, l.open_files, l.processes})
+    for (const std::uint64_t number : {c.max_duration_secs, c.max_stdout_bytes, c.max_stderr_bytes, c.max_stdin_bytes,
+                                       l.cpu_secs, l.memory_bytes, l.file_bytes, l.open_files, l.processes})
       options_.u64(number);
   }
 
@@ -186,8 +184,7 @@ class Emitter {
       std::uint32_t slot = home_slot(p.parent, p.kind, hash_label(label), count - 1);
       std::uint32_t probes = 1;
       for (; slots[slot] != 0; slot = (slot + 1) & (count - 1)) ++probes;
-      if (probes > kMaxProbes)
-        throw std::runtime_error("the table's index is too crowded; change any one token");
+      if (probes > kMaxProbes) throw std::runtime_error("the table's index is too crowded; change any one token");
       slots[slot] = i;
     }
     for (const std::uint32_t slot : slots) slots_.u32(slot);
@@ -235,12 +232,8 @@ class Emitter {
 
 }  // namespace
 
-std::vector<std::uint8_t> emit(const Policy& policy, const Trie& trie) {
-  return Emitter(policy, trie).run();
-}
+std::vector<std::uint8_t> emit(const Policy& policy, const Trie& trie) { return Emitter(policy, trie).run(); }
 
-std::vector<std::uint8_t> emit(const Policy& policy) {
-  return emit(policy, lower(policy));
-}
+std::vector<std::uint8_t> emit(const Policy& policy) { return emit(policy, lower(policy)); }
 
 }  // namespace x0x::policyc

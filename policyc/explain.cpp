@@ -15,9 +15,7 @@ namespace x0x::policyc {
 
 namespace {
 
-Bytes bytes_of(std::string_view text) {
-  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
+Bytes bytes_of(std::string_view text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
 
 // Quoted only where a reader could not tell where the token ends.
 std::string show_text(const std::string& text) {
@@ -30,8 +28,7 @@ std::string show_text(const std::string& text) {
 
 std::string why_not_int(const std::string& token) {
   if (token.empty()) return "it is empty";
-  if (token.find_first_not_of("0123456789") != std::string::npos)
-    return "it holds more than the digits 0 to 9";
+  if (token.find_first_not_of("0123456789") != std::string::npos) return "it holds more than the digits 0 to 9";
   if (token[0] == '0') return "it starts with `0`";
   return "it has more than 6 digits";
 }
@@ -39,8 +36,7 @@ std::string why_not_int(const std::string& token) {
 // Why `path` is not a URL path, or why it cannot follow a prefix.
 std::string why_not_url_path(std::string_view path) {
   if (path.empty()) return "nothing follows the fixed part, where a path must start with `/`";
-  if (path[0] != '/')
-    return fmt::format("{} stands where the path must start with `/`", quote(path.substr(0, 1)));
+  if (path[0] != '/') return fmt::format("{} stands where the path must start with `/`", quote(path.substr(0, 1)));
   for (std::size_t i = 0; i < path.size();) {
     const CodePoint c = decode(path, i);
     if (c.value >= 0x80 || !c.valid || (kByteClasses[static_cast<std::uint8_t>(c.value)] & kByteUrl) == 0)
@@ -86,9 +82,7 @@ std::string why_length(const std::vector<Token>& rule, const std::vector<std::st
   return fmt::format("the command ends here; the request goes on with {}", quote(argv[rule.size()]));
 }
 
-std::string seconds(std::uint64_t n) {
-  return fmt::format("{} s", n);
-}
+std::string seconds(std::uint64_t n) { return fmt::format("{} s", n); }
 
 std::string byte_count(std::uint64_t n) {
   if (n >= 1 << 20 && n % (1 << 20) == 0) return fmt::format("{} MiB", n >> 20);
@@ -109,11 +103,10 @@ std::string explain_allow(const LoadedPolicy& loaded, std::uint32_t rule) {
   std::string text =
       fmt::format("  rule     {}\n  command  {}\n", place(loaded, rule), show_argv(rule_argv(table, rule)));
   if (description.present()) text += fmt::format("  entry    {}\n", escape(to_string(description.bytes)));
-  return text + fmt::format("  caps     {}, stdout {}, stderr {}, stdin {}\n", seconds(caps.duration_secs),
-                            byte_count(caps.stdout_bytes), byte_count(caps.stderr_bytes),
-                            (table.options(rule).flags & blob::kOptionNoStdin) != 0
-                                ? "refused"
-                                : byte_count(caps.stdin_bytes));
+  return text + fmt::format(
+                    "  caps     {}, stdout {}, stderr {}, stdin {}\n", seconds(caps.duration_secs),
+                    byte_count(caps.stdout_bytes), byte_count(caps.stderr_bytes),
+                    (table.options(rule).flags & blob::kOptionNoStdin) != 0 ? "refused" : byte_count(caps.stdin_bytes));
 }
 
 // The nearest command with a caret under the token that failed.
@@ -155,11 +148,9 @@ std::string explain_pair(const LoadedPolicy& loaded, const OwnedRequest& request
     const bool agent = std::equal(entry.agent.begin(), entry.agent.end(), request.pair.begin());
     const bool machine = std::equal(entry.machine.begin(), entry.machine.end(), request.pair.begin() + 32);
     if (agent)
-      text += fmt::format("  nearest  exec.allow[{}] is for this agent on machine {}\n", i,
-                          to_hex(entry.machine));
+      text += fmt::format("  nearest  exec.allow[{}] is for this agent on machine {}\n", i, to_hex(entry.machine));
     if (machine)
-      text +=
-          fmt::format("  nearest  exec.allow[{}] is for this machine and agent {}\n", i, to_hex(entry.agent));
+      text += fmt::format("  nearest  exec.allow[{}] is for this machine and agent {}\n", i, to_hex(entry.agent));
     if (!text.empty()) break;
   }
   return text;
@@ -172,9 +163,7 @@ std::string explain_disabled(const BlobView& table) {
 
 }  // namespace
 
-std::string show_token(const Token& token) {
-  return show_text(token_source(token));
-}
+std::string show_token(const Token& token) { return show_text(token_source(token)); }
 
 std::string show_argv(const std::vector<Token>& argv) {
   std::string text;
@@ -207,14 +196,12 @@ std::optional<NearMiss> nearest_rule(const LoadedPolicy& loaded, const OwnedRequ
       while (same < std::min(command.argv.size(), request.argv.size()) &&
              matches(command.argv[same], request.argv[same]))
         ++same;
-      const bool nearer =
-          !best || same > best->token ||
-          (same == best->token && argc_distance(command.argv.size()) < argc_distance(best_argc));
+      const bool nearer = !best || same > best->token ||
+                          (same == best->token && argc_distance(command.argv.size()) < argc_distance(best_argc));
       if (nearer) {
         const bool length = same == std::min(command.argv.size(), request.argv.size());
         best = {rule, same,
-                length ? why_length(command.argv, request.argv)
-                       : why_not(command.argv[same], request.argv[same])};
+                length ? why_length(command.argv, request.argv) : why_not(command.argv[same], request.argv[same])};
         best_argc = command.argv.size();
       }
       ++rule;
@@ -244,8 +231,7 @@ nlohmann::ordered_json verdict_json(const LoadedPolicy& loaded, const Verdict& v
 
 std::string explain_human(const LoadedPolicy& loaded, const OwnedRequest& request, const Verdict& verdict) {
   if (is_allow(verdict.decision)) return explain_allow(loaded, verdict.rule);
-  std::string text =
-      fmt::format("  reason   {}: {}\n", denial_name(verdict.reason), denial_meaning(verdict.reason));
+  std::string text = fmt::format("  reason   {}: {}\n", denial_name(verdict.reason), denial_meaning(verdict.reason));
   switch (verdict.reason) {
     case wire::DenialReason::exec_disabled:
       return text + explain_disabled(loaded.compiled.table);

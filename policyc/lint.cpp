@@ -13,8 +13,7 @@ namespace x0x::policyc {
 
 namespace {
 
-constexpr std::string_view kWorldWritable[] = {"/tmp",        "/var/tmp",  "/dev/shm",
-                                               "/dev/mqueue", "/run/lock", "/var/lock"};
+constexpr std::string_view kWorldWritable[] = {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock", "/var/lock"};
 
 // `/usr//bin/../lib/./x` as `/usr/lib/x`, without asking the file system.
 std::string normalised(std::string_view path) {
@@ -53,16 +52,14 @@ void lint_runner(const Command& command, Diagnostics& diagnostics) {
   for (std::size_t i = 1; i < command.argv.size(); ++i) {
     const Token& token = command.argv[i];
     if (token.kind != Token::Kind::literal || !takes_code(program, token.text)) continue;
-    diagnostics.report(
-        Kind::runs_given_code, token.span,
-        fmt::format("{} tells {} to run code from its arguments", quote(token.text), quote(program)),
-        "put the code in a script, pin the script with `exe` and `sha256`, or say why in `reason`");
+    diagnostics.report(Kind::runs_given_code, token.span,
+                       fmt::format("{} tells {} to run code from its arguments", quote(token.text), quote(program)),
+                       "put the code in a script, pin the script with `exe` and `sha256`, or say why in `reason`");
     return;
   }
-  diagnostics.report(
-      Kind::runs_other_programs, command.argv[0].span,
-      fmt::format("{} can run other programs", quote(program)),
-      "check that these arguments cannot make it do so, and say why they are needed in `reason`");
+  diagnostics.report(Kind::runs_other_programs, command.argv[0].span,
+                     fmt::format("{} can run other programs", quote(program)),
+                     "check that these arguments cannot make it do so, and say why they are needed in `reason`");
 }
 
 struct OpenUrl {
@@ -104,9 +101,8 @@ void lint_urls(const Command& command, Diagnostics& diagnostics) {
 }
 
 bool has_argument(const Command& command, std::string_view argument) {
-  return std::any_of(command.argv.begin() + 1, command.argv.end(), [&](const Token& token) {
-    return token.kind == Token::Kind::literal && token.text == argument;
-  });
+  return std::any_of(command.argv.begin() + 1, command.argv.end(),
+                     [&](const Token& token) { return token.kind == Token::Kind::literal && token.text == argument; });
 }
 
 bool is_program(const Command& command, std::string_view name) {
@@ -117,15 +113,14 @@ void lint_curl(const Command& command, Diagnostics& diagnostics) {
   if (!is_program(command, "curl")) return;
   const bool first = command.argv.size() > 1 && command.argv[1].kind == Token::Kind::literal;
   if (first && (command.argv[1].text.starts_with("-q") || command.argv[1].text == "--disable")) return;
-  diagnostics.report(Kind::curl_reads_config, command.argv[0].span,
-                     "`curl` reads `.curlrc` from its home directory",
+  diagnostics.report(Kind::curl_reads_config, command.argv[0].span, "`curl` reads `.curlrc` from its home directory",
                      "make `-q` its first argument, the only place where curl obeys it");
 }
 
 void lint_pager(const Command& command, Diagnostics& diagnostics) {
   if (!is_program(command, "journalctl") || has_argument(command, "--no-pager")) return;
-  diagnostics.report(Kind::starts_pager, command.argv[0].span,
-                     "`journalctl` may start a pager, which can run programs", "add `--no-pager`");
+  diagnostics.report(Kind::starts_pager, command.argv[0].span, "`journalctl` may start a pager, which can run programs",
+                     "add `--no-pager`");
 }
 
 }  // namespace
@@ -135,10 +130,9 @@ void lint_path(std::string_view what, std::string_view path, Span span, Diagnost
   for (const std::string_view directory : kWorldWritable) {
     if (!whole.starts_with(directory)) continue;
     if (whole.size() > directory.size() && whole[directory.size()] != '/') continue;
-    diagnostics.report(
-        Kind::world_writable_path, span,
-        fmt::format("`{}` is in `{}`, where everybody can write", what, directory),
-        "another user could put something else there; use a directory that only root can write to");
+    diagnostics.report(Kind::world_writable_path, span,
+                       fmt::format("`{}` is in `{}`, where everybody can write", what, directory),
+                       "another user could put something else there; use a directory that only root can write to");
     return;
   }
 }
@@ -148,8 +142,7 @@ void lint_command(const Command& command, const CommandSites& sites, Diagnostics
   lint_urls(command, diagnostics);
   lint_curl(command, diagnostics);
   lint_pager(command, diagnostics);
-  if (command.argv[0].text[0] == '/')
-    lint_path("argv[0]", command.argv[0].text, command.argv[0].span, diagnostics);
+  if (command.argv[0].text[0] == '/') lint_path("argv[0]", command.argv[0].text, command.argv[0].span, diagnostics);
   if (command.exe) lint_path("exe", *command.exe, sites.exe, diagnostics);
   if (command.cwd) lint_path("cwd", *command.cwd, sites.cwd, diagnostics);
 }

@@ -24,8 +24,7 @@ LoadedPolicy load_table(const std::string& path, Bytes file) {
   loaded.compiled.payload = take_apart(file, path).payload;
   const Result<BlobView> opened = open_payload(loaded.compiled.payload, loaded.compiled.storage);
   if (!opened.ok())
-    throw UserError(
-        fmt::format("{}: {}: {}", path, fault_name(opened.fault()), fault_message(opened.fault())));
+    throw UserError(fmt::format("{}: {}: {}", path, fault_name(opened.fault()), fault_message(opened.fault())));
   loaded.compiled.table = opened.value();
   loaded.policy = read_table(loaded.compiled.table);
   return loaded;
@@ -38,8 +37,7 @@ LoadedPolicy load_toml(const Source& source) {
   if (policy) compiled = compile_policy(*policy, diagnostics);
   if (!compiled) {
     fmt::print(stderr, "{}", render_human(source, diagnostics, wants_colour(STDERR_FILENO)));
-    throw UserError(
-        fmt::format("{}: not a valid policy; `x0x-policyc check` lists what is wrong", source.name));
+    throw UserError(fmt::format("{}: not a valid policy; `x0x-policyc check` lists what is wrong", source.name));
   }
   return {std::move(*policy), std::move(*compiled), source.name};
 }
@@ -47,8 +45,7 @@ LoadedPolicy load_toml(const Source& source) {
 }  // namespace
 
 bool looks_like_table(Bytes file) {
-  return file.size() >= blob::kTrailerBytes &&
-         std::memcmp(file.data() + file.size() - 8, blob::kTrailerMagic, 8) == 0;
+  return file.size() >= blob::kTrailerBytes && std::memcmp(file.data() + file.size() - 8, blob::kTrailerMagic, 8) == 0;
 }
 
 LoadedPolicy load_policy(const std::string& path) {
@@ -62,8 +59,7 @@ LoadedPolicy load_policy(const std::string& path) {
   const std::vector<std::uint8_t> file = read_file(path, blob::kMaxFileBytes);
   if (looks_like_table(file)) return load_table(path, file);
   if (file.size() > kMaxSourceBytes)
-    throw UserError(
-        fmt::format("{}: too large for a policy: {} MiB is the most", path, kMaxSourceBytes >> 20));
+    throw UserError(fmt::format("{}: too large for a policy: {} MiB is the most", path, kMaxSourceBytes >> 20));
   return load_toml(make_source(path, std::string(file.begin(), file.end())));
 }
 

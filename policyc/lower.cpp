@@ -11,9 +11,7 @@ namespace x0x::policyc {
 
 namespace {
 
-Bytes bytes_of(const std::string& text) {
-  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
+Bytes bytes_of(const std::string& text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
 
 // Positions in the order rules mention them, with an open hash over (parent, kind, label).
 class Builder {
@@ -150,8 +148,7 @@ Trie lower(const Policy& policy) {
 
   const std::vector<std::uint32_t> renumbered = table_order(builder.positions());
   trie.positions.resize(renumbered.size());
-  for (std::size_t i = 0; i < renumbered.size(); ++i)
-    trie.positions[renumbered[i]] = std::move(builder.positions()[i]);
+  for (std::size_t i = 0; i < renumbered.size(); ++i) trie.positions[renumbered[i]] = std::move(builder.positions()[i]);
   for (std::uint32_t i = 1; i < trie.positions.size(); ++i) {
     TriePosition& p = trie.positions[i];
     p.parent = renumbered[p.parent];

@@ -27,8 +27,8 @@ constexpr std::size_t kMinisigBytes = 74;     // "ED", key number, signature
 constexpr std::size_t kSecretKeyBytes = 158;  // the fields below
 
 // Fields of a secret key file, after base64.
-constexpr std::size_t kSignatureAlgorithm = 0, kKdfAlgorithm = 2, kChecksumAlgorithm = 4, kSalt = 6,
-                      kOperations = 38, kMemory = 46, kNumber = 54, kSecret = 62, kChecksum = 126;
+constexpr std::size_t kSignatureAlgorithm = 0, kKdfAlgorithm = 2, kChecksumAlgorithm = 4, kSalt = 6, kOperations = 38,
+                      kMemory = 46, kNumber = 54, kSecret = 62, kChecksum = 126;
 constexpr std::size_t kSealedBytes = kSecretKeyBytes - kNumber;  // what the password covers
 
 [[noreturn]] void refuse(const std::string& name, std::string_view what) {
@@ -47,8 +47,8 @@ std::string_view next_line(std::string_view& text) {
 // The number of bytes that `base64` stands for, or nothing if it is not base64 or does not fit.
 std::optional<std::size_t> decode_base64(std::string_view base64, std::span<std::uint8_t> bytes) {
   std::size_t length = 0;
-  if (sodium_base642bin(bytes.data(), bytes.size(), base64.data(), base64.size(), nullptr, &length, nullptr,
-                        kBase64) != 0)
+  if (sodium_base642bin(bytes.data(), bytes.size(), base64.data(), base64.size(), nullptr, &length, nullptr, kBase64) !=
+      0)
     return std::nullopt;
   return length;
 }
@@ -81,11 +81,11 @@ void compute_checksum(std::span<const std::uint8_t> raw, std::uint8_t* checksum)
 void seal(std::span<std::uint8_t> raw, const SecretBytes& password, PasswordCost cost) {
   SecretBytes stream(kSealedBytes);
   say_deriving();
-  if (crypto_pwhash_scryptsalsa208sha256(
-          stream.data(), stream.size(), reinterpret_cast<const char*>(password.data()), password.size(),
-          raw.data() + kSalt, cost.operations, static_cast<std::size_t>(cost.memory_bytes)) != 0)
-    throw UserError(fmt::format("not enough memory to derive the key from the password; it takes {} MiB",
-                                cost.memory_bytes >> 20));
+  if (crypto_pwhash_scryptsalsa208sha256(stream.data(), stream.size(), reinterpret_cast<const char*>(password.data()),
+                                         password.size(), raw.data() + kSalt, cost.operations,
+                                         static_cast<std::size_t>(cost.memory_bytes)) != 0)
+    throw UserError(
+        fmt::format("not enough memory to derive the key from the password; it takes {} MiB", cost.memory_bytes >> 20));
   for (std::size_t i = 0; i < kSealedBytes; ++i) raw[kNumber + i] ^= stream.data()[i];
 }
 
@@ -117,8 +117,7 @@ SecretBytes decode_secret_key(std::string_view text, const std::string& name) {
   const std::optional<std::size_t> length = decode_base64(base64, raw.span());
   if (length == kPublicKeyBytes) refuse(name, "is a public key; the secret key is needed here");
   if (length == kMinisigBytes) refuse(name, "is a signature; a secret key is needed here");
-  if (length != kSecretKeyBytes)
-    refuse(name, "is not a minisign secret key: its second line is damaged or cut short");
+  if (length != kSecretKeyBytes) refuse(name, "is not a minisign secret key: its second line is damaged or cut short");
   if (!text.empty()) refuse(name, "is not a minisign secret key: it goes on after its second line");
   if (!is_at(raw.span(), kSignatureAlgorithm, "Ed") || !is_at(raw.span(), kChecksumAlgorithm, "B2"))
     refuse(name, "is a key of a kind that this program does not know");
@@ -127,14 +126,11 @@ SecretBytes decode_secret_key(std::string_view text, const std::string& name) {
 
 }  // namespace
 
-std::string key_id(const KeyNumber& number) {
-  return fmt::format("{:016X}", load_u64(number.data()));
-}
+std::string key_id(const KeyNumber& number) { return fmt::format("{:016X}", load_u64(number.data())); }
 
 std::vector<PublicKey> parse_public_keys(Bytes text, const std::string& name) {
   const Result<TrustedKeys> parsed = parse_trust(text);
-  if (!parsed.ok())
-    refuse(name, fmt::format("is not a minisign public key ({})", fault_name(parsed.fault())));
+  if (!parsed.ok()) refuse(name, fmt::format("is not a minisign public key ({})", fault_name(parsed.fault())));
   std::vector<PublicKey> keys(parsed.value().count);
   for (std::size_t i = 0; i < keys.size(); ++i) {
     std::ranges::copy(parsed.value().keys[i].number, keys[i].number.begin());
@@ -169,8 +165,7 @@ Signature parse_minisig(std::string_view text, const std::string& name) {
   if (decode_base64(signature, raw) != kMinisigBytes)
     refuse(name, "is not a minisign signature: its second line is damaged or cut short");
   if (is_at(raw, 0, "Ed"))
-    refuse(name,
-           "is a legacy minisign signature, over the file and not over its hash; sign again without `-l`");
+    refuse(name, "is a legacy minisign signature, over the file and not over its hash; sign again without `-l`");
   if (!is_at(raw, 0, "ED")) refuse(name, "is a signature of a kind that this program does not know");
   if (!trusted.starts_with(kTrustedPrefix))
     refuse(name, "is not a minisign signature: its third line must be `trusted comment: …`");
@@ -182,10 +177,9 @@ Signature parse_minisig(std::string_view text, const std::string& name) {
   std::copy_n(raw.begin() + 10, parsed.signature.size(), parsed.signature.begin());
   parsed.trusted_comment = trusted.substr(kTrustedPrefix.size());
   if (parsed.trusted_comment.size() > blob::kMaxTrustedCommentBytes)
-    refuse(name,
-           fmt::format("has a trusted comment of {} bytes, and a table holds {}; sign again with a shorter "
-                       "one: `minisign -S -t TEXT`",
-                       parsed.trusted_comment.size(), blob::kMaxTrustedCommentBytes));
+    refuse(name, fmt::format("has a trusted comment of {} bytes, and a table holds {}; sign again with a shorter "
+                             "one: `minisign -S -t TEXT`",
+                             parsed.trusted_comment.size(), blob::kMaxTrustedCommentBytes));
   return parsed;
 }
 
@@ -201,11 +195,9 @@ std::string format_minisig(const Signature& signature) {
 
 void check_comment(std::string_view text, std::size_t max_bytes) {
   if (text.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos)
-    throw UserError("a comment of minisign is one line, and this one holds a line break or a NUL",
-                    kExitRefused);
+    throw UserError("a comment of minisign is one line, and this one holds a line break or a NUL", kExitRefused);
   if (text.size() > max_bytes)
-    throw UserError(fmt::format("the comment has {} bytes; at most {} fit", text.size(), max_bytes),
-                    kExitRefused);
+    throw UserError(fmt::format("the comment has {} bytes; at most {} fit", text.size(), max_bytes), kExitRefused);
 }
 
 PublicKey SecretKey::public_key() const {
@@ -222,8 +214,8 @@ SecretKey generate_key() {
   return key;
 }
 
-SecretBytes format_secret_key(const SecretKey& key, const std::string& untrusted_comment,
-                              const SecretBytes* password, PasswordCost cost) {
+SecretBytes format_secret_key(const SecretKey& key, const std::string& untrusted_comment, const SecretBytes* password,
+                              PasswordCost cost) {
   check_comment(untrusted_comment, kMaxUntrustedComment);
   SecretBytes raw(kSecretKeyBytes);
   std::memcpy(raw.data() + kSignatureAlgorithm, "Ed", 2);

@@ -63,8 +63,8 @@ struct PasswordCost {
 };
 
 // The file's text. Without a password the key stands in it as it is.
-SecretBytes format_secret_key(const SecretKey& key, const std::string& untrusted_comment,
-                              const SecretBytes* password, PasswordCost cost = {});
+SecretBytes format_secret_key(const SecretKey& key, const std::string& untrusted_comment, const SecretBytes* password,
+                              PasswordCost cost = {});
 
 // `password` is asked only if the key is protected by one.
 SecretKey parse_secret_key(std::string_view text, const std::string& name, const PasswordSource& password);

@@ -23,15 +23,13 @@ bool check_overwrite(const std::string& path, const BlobView& table) {
   const Result<BlobView> old =
       envelope.ok() ? open_payload(envelope.value().payload, storage) : Result<BlobView>(envelope.fault());
   if (!old.ok())
-    throw UserError(
-        fmt::format("`{}` exists and is not a decision table; choose another name or add `--force`", path),
-        kExitRefused);
+    throw UserError(fmt::format("`{}` exists and is not a decision table; choose another name or add `--force`", path),
+                    kExitRefused);
   if (old.value().policy_version() > table.policy_version())
-    throw UserError(
-        fmt::format("`{}` holds version {}, and this would put version {} in its place; raise the "
-                    "version or add `--force`",
-                    path, old.value().policy_version(), table.policy_version()),
-        kExitRefused);
+    throw UserError(fmt::format("`{}` holds version {}, and this would put version {} in its place; raise the "
+                                "version or add `--force`",
+                                path, old.value().policy_version(), table.policy_version()),
+                    kExitRefused);
   return old.value().policy_version() == table.policy_version() &&
          !std::ranges::equal(old.value().payload(), table.payload());
 }

@@ -34,9 +34,7 @@ void read_expires(Reader& reader, const Field& field, PolicyDraft& draft) {
   draft.expires = span_of(reader, field.value);
 }
 
-void read_name(Reader& reader, const Field& field, PolicyDraft& draft) {
-  draft.policy.name = read_text(reader, field);
-}
+void read_name(Reader& reader, const Field& field, PolicyDraft& draft) { draft.policy.name = read_text(reader, field); }
 
 std::optional<std::string> read_node_name(Reader& reader, const Field& field) {
   auto name = read_text(reader, field);
@@ -49,8 +47,7 @@ std::optional<std::string> read_node_name(Reader& reader, const Field& field) {
 void read_audience(Reader& reader, const Field& field, PolicyDraft& draft) {
   const toml::array* array = field.value.as_array();
   if (array != nullptr && array->empty()) {
-    reader.diagnostics.report(Kind::empty_array, span_of(reader, field.value),
-                              "`audience` must name at least one node",
+    reader.diagnostics.report(Kind::empty_array, span_of(reader, field.value), "`audience` must name at least one node",
                               "remove the key to let every node load it");
     return;
   }
@@ -93,10 +90,9 @@ void report_unknown_top_level(Reader& reader, const toml::key& key, const toml::
   }
   std::string help = "nothing reads it; remove it";
   if (const auto home = table_of_key(name)) help = fmt::format("`{}` belongs in `{}`", name, *home);
-  reader.diagnostics.report(
-      Kind::unknown_table, span,
-      fmt::format("unknown top-level {} {} is ignored", is_table ? "table" : "key", quote(name)),
-      std::move(help));
+  reader.diagnostics.report(Kind::unknown_table, span,
+                            fmt::format("unknown top-level {} {} is ignored", is_table ? "table" : "key", quote(name)),
+                            std::move(help));
 }
 
 void parse_document(Reader& reader, const toml::table& document, Policy& policy) {
@@ -119,8 +115,7 @@ bool check_bytes(const Source& source, Diagnostics& diagnostics) {
       diagnostics.report(Kind::nul_byte, bad.span, "the file holds a NUL byte", "is it a text file?");
     } else {
       diagnostics.report(Kind::invalid_utf8, bad.span,
-                         fmt::format("the byte 0x{:02x} is not valid UTF-8 here", bad.value),
-                         "save the file as UTF-8");
+                         fmt::format("the byte 0x{:02x} is not valid UTF-8 here", bad.value), "save the file as UTF-8");
     }
   }
   return source.bad_bytes.empty();
@@ -146,9 +141,8 @@ std::optional<Policy> parse_policy(const Source& source, Diagnostics& diagnostic
 
 const std::vector<TableKeys>& all_table_keys() {
   static const std::vector<TableKeys> tables = {
-      {"[policy]", names_of(kPolicyKeys)}, {"[exec]", exec_keys()},
-      {"[[exec.allow]]", entry_keys()},    {"[[exec.allow.commands]]", command_keys()},
-      {"limits", limits_keys()},
+      {"[policy]", names_of(kPolicyKeys)},         {"[exec]", exec_keys()},   {"[[exec.allow]]", entry_keys()},
+      {"[[exec.allow.commands]]", command_keys()}, {"limits", limits_keys()},
   };
   return tables;
 }

@@ -50,9 +50,7 @@ void report_forbidden(Reader& reader, const Field& field, std::string_view text)
     if (!forbidden || seen.find(c) != std::string::npos) continue;
     seen += c;
     const std::size_t index = count_code_points(text.substr(0, at));
-    const std::string shown = c == '`'    ? "a backtick"
-                              : c == '\n' ? "a line break"
-                                          : quote(std::string_view(&c, 1));
+    const std::string shown = c == '`' ? "a backtick" : c == '\n' ? "a line break" : quote(std::string_view(&c, 1));
     reader.diagnostics.report(Kind::forbidden_character,
                               place_in_string(reader.source, span_of(reader, field.value), index, 1),
                               fmt::format("{} holds {}, which no request may hold", field.name(), shown),
@@ -83,8 +81,7 @@ bool check_program(Reader& reader, const Field& field, const Token& token) {
   if (token.kind != Token::Kind::literal)
     return report(Kind::template_in_program, "`argv[0]` must not be a template",
                   "it would let the requester choose the program");
-  if (token.text.empty())
-    return report(Kind::empty_program, "`argv[0]` must not be empty", "name the program");
+  if (token.text.empty()) return report(Kind::empty_program, "`argv[0]` must not be empty", "name the program");
   if (token.text.find('/') != std::string::npos && token.text[0] != '/')
     return report(Kind::relative_program, "`argv[0]` is a relative path",
                   "write a bare name, which is looked up in the fixed PATH, or an absolute path");
@@ -94,8 +91,7 @@ bool check_program(Reader& reader, const Field& field, const Token& token) {
 bool read_token(Reader& reader, const Field& field, Token& token) {
   const auto* string = field.value.as_string();
   if (string == nullptr) {
-    report_wrong_type(reader, field, "a string",
-                      field.value.is_integer() ? "put it in quotes" : std::string());
+    report_wrong_type(reader, field, "a string", field.value.is_integer() ? "put it in quotes" : std::string());
     return false;
   }
   const std::string& text = string->get();
@@ -103,8 +99,7 @@ bool read_token(Reader& reader, const Field& field, Token& token) {
   const std::uint8_t classes = classes_of(text);
   const Arg arg = (classes & kBracket) != 0 ? reader.args.read(text) : Arg{Token::Kind::literal, text, {}};
   for (const ArgProblem& problem : arg.problems)
-    reader.diagnostics.report(problem.kind,
-                              place_in_string(reader.source, token.span, problem.first, problem.count),
+    reader.diagnostics.report(problem.kind, place_in_string(reader.source, token.span, problem.first, problem.count),
                               problem.message, problem.help);
   if ((classes & kForbidden) != 0) report_forbidden(reader, field, text);
   if ((classes & kOdd) != 0) report_invisible(reader, text, field);
@@ -122,16 +117,15 @@ void read_argv(Reader& reader, const Field& field, CommandDraft& draft) {
   const toml::array* array = read_array(reader, field, "an array of strings");
   if (array == nullptr) return;
   if (array->empty()) {
-    reader.diagnostics.report(Kind::empty_array, draft.command.argv_span,
-                              "`argv` must have at least one token", "its first token is the program");
+    reader.diagnostics.report(Kind::empty_array, draft.command.argv_span, "`argv` must have at least one token",
+                              "its first token is the program");
     return;
   }
   bool valid = check_argc(reader, field, *array);
   draft.command.argv.resize(array->size());
   std::int64_t index = 0;
   for (const toml::node& element : *array) {
-    valid &= read_token(reader, Field{field.key, element, index},
-                        draft.command.argv[static_cast<std::size_t>(index)]);
+    valid &= read_token(reader, Field{field.key, element, index}, draft.command.argv[static_cast<std::size_t>(index)]);
     ++index;
   }
   draft.argv_valid = valid;
@@ -186,8 +180,8 @@ bool check_env_name(Reader& reader, const toml::key& key) {
     return false;
   }
   if (const std::string_view why = why_dangerous(name); !why.empty()) {
-    reader.diagnostics.report(Kind::dangerous_env_name, span,
-                              fmt::format("`env` must not set {}", quote(name)), std::string(why));
+    reader.diagnostics.report(Kind::dangerous_env_name, span, fmt::format("`env` must not set {}", quote(name)),
+                              std::string(why));
     return false;
   }
   return true;
@@ -200,8 +194,7 @@ void read_env(Reader& reader, const Field& field, CommandDraft& draft) {
     const bool name_valid = check_env_name(reader, key);
     const Field variable{key.str(), value};
     auto text = read_text(reader, variable);
-    if (!text || !name_valid || !check_length(reader, variable, key.str().size() + 1 + text->size()))
-      continue;
+    if (!text || !name_valid || !check_length(reader, variable, key.str().size() + 1 + text->size())) continue;
     draft.command.env.push_back({std::string(key.str()), std::move(*text)});
   }
   std::sort(draft.command.env.begin(), draft.command.env.end(),
@@ -245,8 +238,7 @@ void examples(Reader& reader, const Field& field, CommandDraft& draft) {
   for (const toml::node& element : *array) {
     const Field item{field.key, element, index++};
     if (element.is_string()) {
-      report_wrong_type(reader, item, "an array of strings",
-                        "an example is a whole argv: `[[\"ls\", \"-l\"]]`");
+      report_wrong_type(reader, item, "an array of strings", "an example is a whole argv: `[[\"ls\", \"-l\"]]`");
       continue;
     }
     if (auto example = read_example(reader, item)) (draft.command.*Member).push_back(std::move(*example));
@@ -284,24 +276,18 @@ void check_caps(Reader& reader, const Exec& exec, const Entry& entry, const Comm
   const Command& command = draft.command;
   const bool entry_cap = entry.max_duration_secs != 0 && entry.max_duration_secs < exec.max_duration_secs;
   check_cap(reader, "max_duration_secs", draft.max_duration, command.max_duration_secs,
-            entry_cap ? entry.max_duration_secs : exec.max_duration_secs,
-            entry_cap ? "its entry" : "`[exec]`");
-  check_cap(reader, "max_stdout_bytes", draft.max_stdout, command.max_stdout_bytes, exec.max_stdout_bytes,
-            "`[exec]`");
-  check_cap(reader, "max_stderr_bytes", draft.max_stderr, command.max_stderr_bytes, exec.max_stderr_bytes,
-            "`[exec]`");
-  check_cap(reader, "max_stdin_bytes", draft.max_stdin, command.max_stdin_bytes, exec.max_stdin_bytes,
-            "`[exec]`");
+            entry_cap ? entry.max_duration_secs : exec.max_duration_secs, entry_cap ? "its entry" : "`[exec]`");
+  check_cap(reader, "max_stdout_bytes", draft.max_stdout, command.max_stdout_bytes, exec.max_stdout_bytes, "`[exec]`");
+  check_cap(reader, "max_stderr_bytes", draft.max_stderr, command.max_stderr_bytes, exec.max_stderr_bytes, "`[exec]`");
+  check_cap(reader, "max_stdin_bytes", draft.max_stdin, command.max_stdin_bytes, exec.max_stdin_bytes, "`[exec]`");
   if (!command.stdin_allowed && command.max_stdin_bytes != 0)
     reader.diagnostics.report(Kind::setting_without_effect, draft.max_stdin,
-                              "`max_stdin_bytes` has no effect because `stdin = false`",
-                              "remove one of the two");
+                              "`max_stdin_bytes` has no effect because `stdin = false`", "remove one of the two");
 }
 
 }  // namespace
 
-bool parse_command(Reader& reader, const toml::table& table, const Exec& exec, const Entry& entry,
-                   Command& command) {
+bool parse_command(Reader& reader, const toml::table& table, const Exec& exec, const Entry& entry, Command& command) {
   CommandDraft draft{command};
   command.span = span_of(reader, table);
   read_keys(reader, table, kCommandKeys, "[[exec.allow.commands]]", draft);
@@ -312,11 +298,7 @@ bool parse_command(Reader& reader, const toml::table& table, const Exec& exec, c
   return draft.argv_valid;
 }
 
-std::vector<std::string_view> command_keys() {
-  return names_of(kCommandKeys);
-}
-std::vector<std::string_view> limits_keys() {
-  return names_of(kLimitsKeys);
-}
+std::vector<std::string_view> command_keys() { return names_of(kCommandKeys); }
+std::vector<std::string_view> limits_keys() { return names_of(kLimitsKeys); }
 
 }  // namespace x0x::policyc

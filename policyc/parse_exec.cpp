@@ -33,17 +33,14 @@ void read_total(Reader& reader, const Field& field, ExecDraft& out) {
 
 void read_default_cwd(Reader& reader, const Field& field, ExecDraft& out) {
   out.default_cwd = read_path(reader, field);
-  if (out.default_cwd)
-    lint_path("default_cwd", *out.default_cwd, span_of(reader, field.value), reader.diagnostics);
+  if (out.default_cwd) lint_path("default_cwd", *out.default_cwd, span_of(reader, field.value), reader.diagnostics);
 }
 
 void read_audit_log_path(Reader& reader, const Field& field, ExecDraft& out) {
   if (auto path = read_path(reader, field)) out.audit_log_path = std::move(*path);
 }
 
-void read_allow(Reader& /*reader*/, const Field& field, ExecDraft& out) {
-  out.allow = &field.value;
-}
+void read_allow(Reader& /*reader*/, const Field& field, ExecDraft& out) { out.allow = &field.value; }
 
 constexpr Key<ExecDraft> kExecKeys[] = {
     {"enabled", bool_into<&Exec::enabled>},
@@ -107,9 +104,7 @@ void read_entry_duration(Reader& reader, const Field& field, EntryDraft& out) {
   out.max_duration = span_of(reader, field.value);
 }
 
-void read_commands(Reader& /*reader*/, const Field& field, EntryDraft& out) {
-  out.commands = &field.value;
-}
+void read_commands(Reader& /*reader*/, const Field& field, EntryDraft& out) { out.commands = &field.value; }
 
 constexpr Key<EntryDraft> kEntryKeys[] = {
     {"agent_id", read_agent},          {"machine_id", read_machine},
@@ -121,16 +116,15 @@ void check_entry(Reader& reader, const toml::table& table, const Exec& exec, con
   for (const std::string_view required : {"agent_id", "machine_id", "commands"}) {
     if (table.contains(required)) continue;
     reader.diagnostics.report(Kind::missing_key, draft.entry.span,
-                              required == "commands"
-                                  ? "this entry allows no command"
-                                  : fmt::format("`{}` is missing from this entry", required),
+                              required == "commands" ? "this entry allows no command"
+                                                     : fmt::format("`{}` is missing from this entry", required),
                               required == "commands" ? "add a `[[exec.allow.commands]]` table below it"
                                                      : "an entry is for one agent on one machine");
   }
   if (draft.entry.max_duration_secs > exec.max_duration_secs)
-    reader.diagnostics.report(Kind::setting_without_effect, draft.max_duration,
-                              fmt::format("`max_duration_secs` is above the {} of `[exec]` and has no effect",
-                                          exec.max_duration_secs));
+    reader.diagnostics.report(
+        Kind::setting_without_effect, draft.max_duration,
+        fmt::format("`max_duration_secs` is above the {} of `[exec]` and has no effect", exec.max_duration_secs));
 }
 
 }  // namespace
@@ -144,8 +138,7 @@ bool parse_entry(Reader& reader, const toml::table& table, const Exec& exec, Ent
 
   const toml::array* array = draft.commands->as_array();
   if (array != nullptr && array->empty())
-    reader.diagnostics.report(Kind::empty_array, span_of(reader, *draft.commands),
-                              "this entry allows no command");
+    reader.diagnostics.report(Kind::empty_array, span_of(reader, *draft.commands), "this entry allows no command");
   const auto tables = read_tables(reader, Field{"commands", *draft.commands}, "exec.allow.commands");
   entry.commands.reserve(tables.size());
   for (const toml::table* command_table : tables) {
@@ -170,11 +163,7 @@ void parse_exec(Reader& reader, const toml::table& table, Policy& policy) {
   }
 }
 
-std::vector<std::string_view> exec_keys() {
-  return names_of(kExecKeys);
-}
-std::vector<std::string_view> entry_keys() {
-  return names_of(kEntryKeys);
-}
+std::vector<std::string_view> exec_keys() { return names_of(kExecKeys); }
+std::vector<std::string_view> entry_keys() { return names_of(kEntryKeys); }
 
 }  // namespace x0x::policyc

@@ -16,8 +16,7 @@ void parse_exec(Reader& reader, const toml::table& table, Policy& policy);
 bool parse_entry(Reader& reader, const toml::table& table, const Exec& exec, Entry& entry);
 
 // One [[exec.allow.commands]] of `entry`, whose own settings are already read; true when its argv is valid.
-bool parse_command(Reader& reader, const toml::table& table, const Exec& exec, const Entry& entry,
-                   Command& command);
+bool parse_command(Reader& reader, const toml::table& table, const Exec& exec, const Entry& entry, Command& command);
 
 std::vector<std::string_view> exec_keys();
 std::vector<std::string_view> entry_keys();

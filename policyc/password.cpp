@@ -22,9 +22,7 @@ namespace {
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGALRM, SIGPIPE};
 volatile std::sig_atomic_t caught_signal = 0;
 
-extern "C" void note_signal(int number) {
-  caught_signal = number;
-}
+extern "C" void note_signal(int number) { caught_signal = number; }
 
 // While it lives, the signals above do nothing but end a ppoll() under `outside`.
 class SignalsHeld {
@@ -93,8 +91,7 @@ SecretBytes read_line(int descriptor, const std::string& from, Wait wait) {
     std::uint8_t byte = 0;
     const ssize_t got = read(descriptor, &byte, 1);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      throw UserError(fmt::format("cannot read the password from {}: {}", from, std::strerror(errno)));
+    if (got < 0) throw UserError(fmt::format("cannot read the password from {}: {}", from, std::strerror(errno)));
     if (got == 0 || byte == '\n') break;
     if (length == line.size())
       throw UserError(fmt::format("the password is longer than {} bytes", kMaxPasswordBytes), kExitRefused);
@@ -108,8 +105,7 @@ SecretBytes read_line(int descriptor, const std::string& from, Wait wait) {
 
 void check(const SecretBytes& password) {
   if (password.size() == 0)
-    throw UserError("the password is empty; `keygen --no-password` makes a key that needs none",
-                    kExitRefused);
+    throw UserError("the password is empty; `keygen --no-password` makes a key that needs none", kExitRefused);
   if (password.size() > kMaxPasswordBytes)
     throw UserError(fmt::format("the password is longer than {} bytes", kMaxPasswordBytes), kExitRefused);
   if (password.text().find('\0') != std::string_view::npos)
@@ -142,8 +138,7 @@ SecretBytes ask_on_terminal(int terminal, const std::string& prompt) {
 
 FileHandle open_terminal() {
   FileHandle terminal(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY));
-  if (!terminal)
-    throw UserError("there is no terminal to ask for the password on; give it with `--password-fd N`");
+  if (!terminal) throw UserError("there is no terminal to ask for the password on; give it with `--password-fd N`");
   return terminal;
 }
 
@@ -154,8 +149,8 @@ SecretBytes read_descriptor(int descriptor) {
 }  // namespace
 
 SecretBytes ask_password(const PasswordSource& source, const std::string& prompt) {
-  SecretBytes password = source.descriptor >= 0 ? read_descriptor(source.descriptor)
-                                                : ask_on_terminal(open_terminal().get(), prompt);
+  SecretBytes password =
+      source.descriptor >= 0 ? read_descriptor(source.descriptor) : ask_on_terminal(open_terminal().get(), prompt);
   check(password);
   return password;
 }

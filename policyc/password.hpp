@@ -11,8 +11,7 @@
 
 namespace x0x::policyc {
 
-inline constexpr std::size_t kMaxPasswordBytes =
-    1022;  // what the stock minisign reads, without the line break
+inline constexpr std::size_t kMaxPasswordBytes = 1022;  // what the stock minisign reads, without the line break
 
 struct PasswordSource {
   int descriptor = -1;  // its first line; -1: ask on /dev/tty

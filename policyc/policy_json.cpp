@@ -119,8 +119,7 @@ std::string toml_value(const Json& value, bool date) {
   std::string text;
   for (const auto& [key, item] : value.items()) {
     if (!text.empty()) text += ", ";
-    text +=
-        value.is_object() ? fmt::format("{} = {}", key, toml_value(item, false)) : toml_value(item, false);
+    text += value.is_object() ? fmt::format("{} = {}", key, toml_value(item, false)) : toml_value(item, false);
   }
   return value.is_object() ? fmt::format("{{ {} }}", text) : fmt::format("[{}]", text);
 }

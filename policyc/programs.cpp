@@ -148,9 +148,7 @@ std::string_view without_version(std::string_view program) {
   return last == std::string_view::npos ? program : program.substr(0, last + 1);
 }
 
-bool listed(std::string_view program) {
-  return std::binary_search(std::begin(kRunners), std::end(kRunners), program);
-}
+bool listed(std::string_view program) { return std::binary_search(std::begin(kRunners), std::end(kRunners), program); }
 
 }  // namespace
 
@@ -159,9 +157,7 @@ std::string_view base_name(std::string_view path) {
   return slash == std::string_view::npos ? path : path.substr(slash + 1);
 }
 
-bool runs_programs(std::string_view program) {
-  return listed(program) || listed(without_version(program));
-}
+bool runs_programs(std::string_view program) { return listed(program) || listed(without_version(program)); }
 
 bool takes_code(std::string_view program, std::string_view argument) {
   if (argument.size() < 2) return false;

@@ -57,19 +57,14 @@ void read_options(const BlobView& view, const Options& o, Command& command) {
     command.env.push_back({pair.substr(0, equals), pair.substr(equals + 1)});
   }
   if ((o.flags & kOptionHasWritable) != 0) command.writable.emplace();
-  for (std::uint32_t i = 0; i < o.writable_count; ++i)
-    command.writable->push_back(to_string(view.item(item++).bytes));
-  for (std::uint32_t i = 0; i < o.allow_count; ++i)
-    command.allow.push_back(example_of(view.item(item++).bytes));
-  for (std::uint32_t i = 0; i < o.deny_count; ++i)
-    command.deny.push_back(example_of(view.item(item++).bytes));
+  for (std::uint32_t i = 0; i < o.writable_count; ++i) command.writable->push_back(to_string(view.item(item++).bytes));
+  for (std::uint32_t i = 0; i < o.allow_count; ++i) command.allow.push_back(example_of(view.item(item++).bytes));
+  for (std::uint32_t i = 0; i < o.deny_count; ++i) command.deny.push_back(example_of(view.item(item++).bytes));
 }
 
 }  // namespace
 
-std::string to_string(Bytes bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
+std::string to_string(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 std::vector<Token> rule_argv(const BlobView& view, std::uint32_t rule) {
   std::vector<Token> argv;

@@ -40,9 +40,7 @@ std::string_view type_name(const toml::node& node) {
 }
 
 // Advice for a value that is right but for its quotes.
-std::string quotes_help(const toml::node& node) {
-  return node.is_string() ? "remove the quotes" : std::string();
-}
+std::string quotes_help(const toml::node& node) { return node.is_string() ? "remove the quotes" : std::string(); }
 
 std::optional<int> hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -53,9 +51,7 @@ std::optional<int> hex_digit(char c) {
 
 }  // namespace
 
-std::string Field::name() const {
-  return index < 0 ? fmt::format("`{}`", key) : fmt::format("`{}[{}]`", key, index);
-}
+std::string Field::name() const { return index < 0 ? fmt::format("`{}`", key) : fmt::format("`{}[{}]`", key, index); }
 
 Span span_of(const Reader& reader, const toml::source_region& region) {
   Span span{region.begin.line, region.begin.column, 1};
@@ -71,14 +67,12 @@ Span span_of(const Reader& reader, const toml::source_region& region) {
   return span;
 }
 
-Span span_of(const Reader& reader, const toml::node& node) {
-  return span_of(reader, node.source());
-}
+Span span_of(const Reader& reader, const toml::node& node) { return span_of(reader, node.source()); }
 
 void report_wrong_type(Reader& reader, const Field& field, std::string_view expected, std::string help) {
-  reader.diagnostics.report(
-      Kind::wrong_type, span_of(reader, field.value),
-      fmt::format("{} must be {}, not {}", field.name(), expected, type_name(field.value)), std::move(help));
+  reader.diagnostics.report(Kind::wrong_type, span_of(reader, field.value),
+                            fmt::format("{} must be {}, not {}", field.name(), expected, type_name(field.value)),
+                            std::move(help));
 }
 
 std::optional<bool> read_bool(Reader& reader, const Field& field) {
@@ -96,13 +90,11 @@ std::optional<std::uint64_t> read_number(Reader& reader, const Field& field, Num
   const std::int64_t value = number->get();
   const Span span = span_of(reader, field.value);
   if (value < 0) {
-    reader.diagnostics.report(Kind::negative_number, span,
-                              fmt::format("{} must not be negative", field.name()));
+    reader.diagnostics.report(Kind::negative_number, span, fmt::format("{} must not be negative", field.name()));
     return std::nullopt;
   }
   if (value == 0 && !rule.zero_allowed) {
-    reader.diagnostics.report(Kind::zero_number, span,
-                              fmt::format("{} must be greater than zero", field.name()),
+    reader.diagnostics.report(Kind::zero_number, span, fmt::format("{} must be greater than zero", field.name()),
                               "remove the key to leave it unset");
     return std::nullopt;
   }
@@ -167,13 +159,12 @@ std::optional<std::uint64_t> read_time(Reader& reader, const Field& field) {
   const toml::date_time& time = node->get();
   const Span span = span_of(reader, field.value);
   if (time.is_local()) {
-    reader.diagnostics.report(Kind::local_date_time, span,
-                              fmt::format("{} has no offset from UTC", field.name()), "add `Z`");
+    reader.diagnostics.report(Kind::local_date_time, span, fmt::format("{} has no offset from UTC", field.name()),
+                              "add `Z`");
     return std::nullopt;
   }
   if (time.time.nanosecond != 0) {
-    reader.diagnostics.report(Kind::fractional_second, span,
-                              fmt::format("{} has a fraction of a second", field.name()),
+    reader.diagnostics.report(Kind::fractional_second, span, fmt::format("{} has a fraction of a second", field.name()),
                               "write whole seconds; the table keeps nothing finer");
     return std::nullopt;
   }
@@ -219,18 +210,16 @@ std::optional<std::array<std::uint8_t, 32>> read_hex(Reader& reader, const Field
 const toml::array* read_array(Reader& reader, const Field& field, std::string_view expected) {
   const toml::array* array = field.value.as_array();
   if (array == nullptr)
-    report_wrong_type(reader, field, expected,
-                      field.value.is_string() ? "put it in brackets: `[…]`" : std::string());
+    report_wrong_type(reader, field, expected, field.value.is_string() ? "put it in brackets: `[…]`" : std::string());
   return array;
 }
 
 const toml::table* read_table(Reader& reader, const Field& field, std::string_view header) {
   const toml::table* table = field.value.as_table();
   if (table == nullptr)
-    report_wrong_type(reader, field, "a table",
-                      field.value.is_array_of_tables()
-                          ? fmt::format("write `[{}]`, with single brackets", header)
-                          : std::string());
+    report_wrong_type(
+        reader, field, "a table",
+        field.value.is_array_of_tables() ? fmt::format("write `[{}]`, with single brackets", header) : std::string());
   return table;
 }
 
@@ -268,12 +257,10 @@ std::vector<std::string> read_set(Reader& reader, const Field& field,
       found.emplace_back(std::move(*item), span_of(reader, element));
     ++index;
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [item, span] : found) {
     if (!items.empty() && items.back() == item) {
-      reader.diagnostics.report(Kind::duplicate_item, span,
-                                fmt::format("`{}` lists {} twice", field.key, quote(item)),
+      reader.diagnostics.report(Kind::duplicate_item, span, fmt::format("`{}` lists {} twice", field.key, quote(item)),
                                 "remove one of them");
       continue;
     }

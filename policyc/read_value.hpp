@@ -84,8 +84,7 @@ std::vector<std::string_view> names_of(const Key<T> (&keys)[N]) {
 
 // Reads every key of `table` that is in `keys` into `out`; others are errors.
 template <class T, std::size_t N>
-void read_keys(Reader& reader, const toml::table& table, const Key<T> (&keys)[N], std::string_view name,
-               T& out) {
+void read_keys(Reader& reader, const toml::table& table, const Key<T> (&keys)[N], std::string_view name, T& out) {
   for (const auto& [key, value] : table) {
     const std::string_view wanted = key.str();
     const auto* known = std::find_if(std::begin(keys), std::end(keys),

@@ -81,9 +81,9 @@ std::string render_human(const Source& source, const Diagnostic& diagnostic, boo
   const Span& span = diagnostic.span;
   const bool error = diagnostic.severity == Severity::error;
   std::string out =
-      fmt::format("{}{}:{}:{}: {}{}[{}]{}: {}{}{}\n", colours.bold, escape(source.name), span.line,
-                  span.column, error ? colours.error : colours.warning, error ? "error" : "warning",
-                  info(diagnostic.kind).code, colours.reset, colours.bold, diagnostic.message, colours.reset);
+      fmt::format("{}{}:{}:{}: {}{}[{}]{}: {}{}{}\n", colours.bold, escape(source.name), span.line, span.column,
+                  error ? colours.error : colours.warning, error ? "error" : "warning", info(diagnostic.kind).code,
+                  colours.reset, colours.bold, diagnostic.message, colours.reset);
   if (span.line >= 1 && span.line <= source.line_starts.size()) {
     const Excerpt excerpt = excerpt_of(source, span);
     const std::string number = fmt::format("{:>5}", span.line);

@@ -13,14 +13,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* severity_name(Severity severity) {
-  return severity == Severity::error ? "error" : "warning";
-}
+const char* severity_name(Severity severity) { return severity == Severity::error ? "error" : "warning"; }
 
 // File names are bytes; a name that is not UTF-8 is replaced, never a reason to fail.
-std::string dump(const Json& document) {
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string dump(const Json& document) { return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 Json sarif_rules() {
   Json rules = Json::array();
@@ -49,15 +45,13 @@ std::string uri_of(std::string_view file) {
 Json sarif_result(const std::string& file, const Diagnostic& diagnostic) {
   const KindInfo& kind = info(diagnostic.kind);
   const Span& span = diagnostic.span;
-  const std::string text = diagnostic.help.empty()
-                               ? diagnostic.message
-                               : fmt::format("{}\nhelp: {}", diagnostic.message, diagnostic.help);
+  const std::string text =
+      diagnostic.help.empty() ? diagnostic.message : fmt::format("{}\nhelp: {}", diagnostic.message, diagnostic.help);
   const Json region = {{"startLine", span.line},
                        {"startColumn", span.column},
                        {"endLine", span.line},
                        {"endColumn", span.column + span.length}};
-  const Json place = {
-      {"physicalLocation", {{"artifactLocation", {{"uri", uri_of(file)}}}, {"region", region}}}};
+  const Json place = {{"physicalLocation", {{"artifactLocation", {{"uri", uri_of(file)}}}, {"region", region}}}};
   return {{"ruleId", kind.code},
           {"ruleIndex", static_cast<std::size_t>(diagnostic.kind)},
           {"level", severity_name(diagnostic.severity)},
@@ -81,8 +75,7 @@ std::string github_escape(std::string_view text, bool property) {
 }  // namespace
 
 std::string render_json(const std::vector<FileReport>& reports) {
-  Json document = {
-      {"diagnostics", Json::array()}, {"unreadable", Json::array()}, {"errors", 0}, {"warnings", 0}};
+  Json document = {{"diagnostics", Json::array()}, {"unreadable", Json::array()}, {"errors", 0}, {"warnings", 0}};
   std::size_t errors = 0, warnings = 0;
   for (const FileReport& report : reports) {
     if (!report.unreadable.empty())
@@ -130,8 +123,7 @@ std::string render_github(const std::vector<FileReport>& reports) {
   for (const FileReport& report : reports) {
     const std::string file = github_escape(report.file, true);
     if (!report.unreadable.empty())
-      out += fmt::format("::error file={},title=unreadable::{}\n", file,
-                         github_escape(report.unreadable, false));
+      out += fmt::format("::error file={},title=unreadable::{}\n", file, github_escape(report.unreadable, false));
     for (const Diagnostic& diagnostic : report.diagnostics.all()) {
       const Span& span = diagnostic.span;
       std::string text = diagnostic.message;

@@ -27,9 +27,7 @@ std::optional<Id> parse_id(std::string_view hex) {
   return failed == 0 && length == id.size() ? std::optional(id) : std::nullopt;
 }
 
-std::string denial_name(wire::DenialReason reason) {
-  return wire::kDenialNames[static_cast<std::size_t>(reason)];
-}
+std::string denial_name(wire::DenialReason reason) { return wire::kDenialNames[static_cast<std::size_t>(reason)]; }
 
 std::string denial_meaning(wire::DenialReason reason) {
   switch (reason) {

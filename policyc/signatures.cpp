@@ -44,9 +44,8 @@ void append(std::vector<std::uint8_t>& bytes, const Range& range) {
 SignedTable take_apart(Bytes file, const std::string& name) {
   const Result<Envelope> opened = open_envelope(UntrustedBytes{file});
   if (!opened.ok())
-    throw UserError(
-        fmt::format("{}: {}: {}", name, fault_name(opened.fault()), fault_message(opened.fault())),
-        kExitRefused);
+    throw UserError(fmt::format("{}: {}: {}", name, fault_name(opened.fault()), fault_message(opened.fault())),
+                    kExitRefused);
   SignedTable table;
   table.payload.assign(opened.value().payload.begin(), opened.value().payload.end());
   Cursor records(opened.value().records);
@@ -92,8 +91,7 @@ Signature sign_payload(Bytes payload, const SecretKey& key, const std::string& t
   const PayloadHash hash = hash_of(payload);
   crypto_sign_detached(signature.signature.data(), nullptr, hash.data(), hash.size(), key.key.data());
   const std::vector<std::uint8_t> global = signature_and_comment(signature);
-  crypto_sign_detached(signature.global_signature.data(), nullptr, global.data(), global.size(),
-                       key.key.data());
+  crypto_sign_detached(signature.global_signature.data(), nullptr, global.data(), global.size(), key.key.data());
   return signature;
 }
 
@@ -103,8 +101,7 @@ SignatureCheck check_signature(Bytes payload, const Signature& signature, const 
   if (crypto_sign_verify_detached(signature.signature.data(), hash.data(), hash.size(), key.key.data()) != 0)
     return SignatureCheck::bad_signature;
   const std::vector<std::uint8_t> global = signature_and_comment(signature);
-  if (crypto_sign_verify_detached(signature.global_signature.data(), global.data(), global.size(),
-                                  key.key.data()) != 0)
+  if (crypto_sign_verify_detached(signature.global_signature.data(), global.data(), global.size(), key.key.data()) != 0)
     return SignatureCheck::bad_comment;
   return SignatureCheck::good;
 }
@@ -121,17 +118,16 @@ std::string default_trusted_comment(const BlobView& table) {
   return printable && fits ? full : fmt::format("x0x-policy {}", tail);
 }
 
-std::vector<std::uint8_t> sign_table(Bytes payload, const SecretKey& key,
-                                     const std::string& trusted_comment) {
+std::vector<std::uint8_t> sign_table(Bytes payload, const SecretKey& key, const std::string& trusted_comment) {
   std::vector<std::uint8_t> storage;
   const Result<BlobView> table = open_payload(payload, storage);
   if (!table.ok())
-    throw UserError(fmt::format("this is no table to sign: {}: {}", fault_name(table.fault()),
-                                fault_message(table.fault())),
-                    kExitRefused);
-  return assemble(payload, {sign_payload(payload, key,
-                                         trusted_comment.empty() ? default_trusted_comment(table.value())
-                                                                 : trusted_comment)});
+    throw UserError(
+        fmt::format("this is no table to sign: {}: {}", fault_name(table.fault()), fault_message(table.fault())),
+        kExitRefused);
+  return assemble(
+      payload,
+      {sign_payload(payload, key, trusted_comment.empty() ? default_trusted_comment(table.value()) : trusted_comment)});
 }
 
 }  // namespace x0x::policyc

@@ -28,8 +28,7 @@ const char* kind_of(mode_t mode) {
 }
 
 std::string too_large(const std::string& shown) {
-  return fmt::format("{} is larger than {} MiB, the most a policy file may have", shown,
-                     kMaxSourceBytes >> 20);
+  return fmt::format("{} is larger than {} MiB, the most a policy file may have", shown, kMaxSourceBytes >> 20);
 }
 
 // One byte over the limit is read, so that too large is told from just right; never more.
@@ -183,8 +182,7 @@ std::optional<Source> load_source(const std::string& path, std::string& error) {
     return std::nullopt;
   }
   std::string text;
-  const std::size_t expected =
-      S_ISREG(info.st_mode) ? static_cast<std::size_t>(info.st_size) : std::size_t{64} << 10;
+  const std::size_t expected = S_ISREG(info.st_mode) ? static_cast<std::size_t>(info.st_size) : std::size_t{64} << 10;
   if (!read_all(file.get(), expected, shown, text, error)) return std::nullopt;
   return make_source(name, std::move(text));
 }

@@ -27,9 +27,7 @@ constexpr Range kInvisible[] = {
     {0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
 };
 
-bool is_continuation(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
-}
+bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
 }  // namespace
 
@@ -56,9 +54,7 @@ std::size_t count_code_points(std::string_view text) {
   return count;
 }
 
-bool is_control(char32_t c) {
-  return c < 0x20 || (c >= 0x7f && c <= 0x9f);
-}
+bool is_control(char32_t c) { return c < 0x20 || (c >= 0x7f && c <= 0x9f); }
 
 bool is_invisible(char32_t c) {
   if (c < 0xad) return false;

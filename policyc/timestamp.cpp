@@ -24,8 +24,7 @@ std::optional<std::int64_t> read_offset(std::string_view text) {
   if (text == "Z" || text == "z") return 0;
   std::int64_t hours = 0, minutes = 0;
   if (text.size() != 6 || (text[0] != '+' && text[0] != '-') || text[3] != ':' ||
-      !read_number(text.substr(1, 2), hours) || !read_number(text.substr(4, 2), minutes) || hours > 23 ||
-      minutes > 59)
+      !read_number(text.substr(1, 2), hours) || !read_number(text.substr(4, 2), minutes) || hours > 23 || minutes > 59)
     return std::nullopt;
   return (text[0] == '-' ? -1 : 1) * (hours * 3600 + minutes * 60);
 }
@@ -38,18 +37,18 @@ std::string format_utc(std::uint64_t secs) {
   const std::time_t when = static_cast<std::time_t>(secs);
   std::tm parts{};
   gmtime_r(&when, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
-                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+                     parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
 std::optional<std::uint64_t> parse_utc(const std::string& text) {
   const std::string_view view = text;
   std::tm tm{};
-  if (view.size() < 20 || view[4] != '-' || view[7] != '-' ||
-      (view[10] != 'T' && view[10] != 't' && view[10] != ' ') || view[13] != ':' || view[16] != ':' ||
-      !read_number(view.substr(0, 4), tm.tm_year) || !read_number(view.substr(5, 2), tm.tm_mon) ||
-      !read_number(view.substr(8, 2), tm.tm_mday) || !read_number(view.substr(11, 2), tm.tm_hour) ||
-      !read_number(view.substr(14, 2), tm.tm_min) || !read_number(view.substr(17, 2), tm.tm_sec))
+  if (view.size() < 20 || view[4] != '-' || view[7] != '-' || (view[10] != 'T' && view[10] != 't' && view[10] != ' ') ||
+      view[13] != ':' || view[16] != ':' || !read_number(view.substr(0, 4), tm.tm_year) ||
+      !read_number(view.substr(5, 2), tm.tm_mon) || !read_number(view.substr(8, 2), tm.tm_mday) ||
+      !read_number(view.substr(11, 2), tm.tm_hour) || !read_number(view.substr(14, 2), tm.tm_min) ||
+      !read_number(view.substr(17, 2), tm.tm_sec))
     return std::nullopt;
   tm.tm_year -= 1900;
   tm.tm_mon -= 1;
@@ -80,9 +79,7 @@ std::optional<std::uint64_t> parse_duration(const std::string& text) {
   return total > 0 ? std::optional(total) : std::nullopt;
 }
 
-std::uint64_t now_secs() {
-  return static_cast<std::uint64_t>(std::time(nullptr));
-}
+std::uint64_t now_secs() { return static_cast<std::uint64_t>(std::time(nullptr)); }
 
 std::uint64_t build_time_secs() {
   const char* epoch = std::getenv("SOURCE_DATE_EPOCH");

@@ -39,8 +39,7 @@ std::string with_backticks(std::string_view reason) {
     shown[close] = '`';
     open = shown.find(" '", close);
   }
-  if (const std::size_t saw = shown.find(", saw "); saw != std::string::npos)
-    shown.replace(saw, 6, ", found ");
+  if (const std::size_t saw = shown.find(", saw "); saw != std::string::npos) shown.replace(saw, 6, ", found ");
   if (const std::size_t sv = shown.find(" (TOML_MAX"); sv != std::string::npos) shown.resize(sv);
   return shown;
 }
@@ -71,25 +70,20 @@ constexpr Advice kAdvice[] = {
     {"array", "expected comma or closing ']'", "", "put a comma between the elements"},
     {"array", "expected value or closing ']'", "two commas without a value between them", "remove one comma"},
     {"inline table", "expected comma or closing '}'", "", "put a comma between the keys"},
-    {"inline table", "expected key-value pair, saw closing", "a comma before the closing `}`",
-     "remove the comma"},
+    {"inline table", "expected key-value pair, saw closing", "a comma before the closing `}`", "remove the comma"},
     {"inline table", "expected key or closing '}'", "",
      "an inline table stays on one line: `{ key = value, key = value }`"},
     {"", "expected '=', saw", "", "write `key = value`"},
     {"", "expected value, saw", "a value is missing after `=`", "write `key = value`"},
-    {"", "could not determine value type", kNoValue,
-     "text needs quotes: `\"…\"`; booleans are `true` and `false`"},
-    {"floating-point", "expected 'nan'", kNoValue,
-     "text needs quotes: `\"…\"`; booleans are `true` and `false`"},
-    {"floating-point", "expected 'inf'", kNoValue,
-     "text needs quotes: `\"…\"`; booleans are `true` and `false`"},
+    {"", "could not determine value type", kNoValue, "text needs quotes: `\"…\"`; booleans are `true` and `false`"},
+    {"floating-point", "expected 'nan'", kNoValue, "text needs quotes: `\"…\"`; booleans are `true` and `false`"},
+    {"floating-point", "expected 'inf'", kNoValue, "text needs quotes: `\"…\"`; booleans are `true` and `false`"},
     {"boolean", "", kNoValue, "booleans are `true` and `false`; text needs quotes: `\"…\"`"},
     {"", "expected value-terminator", "", "put a line break or a comma after the value"},
     {"", "expected a comment or whitespace", "", "put each key on a line of its own"},
     {"", "leading zeroes are prohibited", "", "write the number without the zero, or put it in quotes"},
     {"", "tables with blank bare keys", "a table header without a name", "write `[exec]`"},
-    {"", "[[array-of-table]] brackets", "a space between the two brackets of a table header",
-     "write `[[exec.allow]]`"},
+    {"", "[[array-of-table]] brackets", "a space between the two brackets of a table header", "write `[[exec.allow]]`"},
     {"", "multi-line strings are prohibited", "", "write the key on one line"},
 };
 
@@ -100,16 +94,14 @@ Span word_at(const Source& source, Span span) {
   const std::size_t at = source.offset_of(span.line, span.column) - start;
   const std::size_t before = at == 0 ? std::string_view::npos : line.find_last_of(" \t=,[{", at - 1);
   const std::size_t first = before == std::string_view::npos ? 0 : before + 1;
-  const std::string_view word =
-      line.substr(first, std::min(line.find_first_of(" \t,]}#", at), line.size()) - first);
+  const std::string_view word = line.substr(first, std::min(line.find_first_of(" \t,]}#", at), line.size()) - first);
   const auto length = static_cast<std::uint32_t>(count_code_points(word));
   return source.span_at(start + first, std::max(length, 1u));
 }
 
 const Advice* advice_for(const Complaint& complaint) {
   for (const Advice& advice : kAdvice)
-    if (complaint.scope.starts_with(advice.scope) && complaint.reason.starts_with(advice.reason))
-      return &advice;
+    if (complaint.scope.starts_with(advice.scope) && complaint.reason.starts_with(advice.reason)) return &advice;
   return nullptr;
 }
 
@@ -149,8 +141,7 @@ std::optional<std::uint32_t> first_definition(const Source& source, std::uint32_
       if (dot == std::string_view::npos)
         return header ? found->second.source().begin.line : found->first.source().begin.line;
       const toml::node* below = &found->second;
-      if (const toml::array* array = below->as_array(); array != nullptr && !array->empty())
-        below = &array->back();
+      if (const toml::array* array = below->as_array(); array != nullptr && !array->empty()) below = &array->back();
       table = below->as_table();
       if (table == nullptr) return std::nullopt;
       path.remove_prefix(dot + 1);
@@ -175,10 +166,9 @@ void report_duplicate(const Source& source, Span span, std::string_view reason, 
   const std::size_t close = reason.rfind('\'');
   const bool named = open != std::string_view::npos && close > open;
   const std::string_view path = named ? reason.substr(open + 1, close - open - 1) : std::string_view();
-  const bool header =
-      source.line(span.line)
-          .substr(0, source.offset_of(span.line, span.column) - source.line_starts[span.line - 1] + 1)
-          .find_first_not_of(" \t[") >= span.column - 1;
+  const bool header = source.line(span.line)
+                          .substr(0, source.offset_of(span.line, span.column) - source.line_starts[span.line - 1] + 1)
+                          .find_first_not_of(" \t[") >= span.column - 1;
   std::string help;
   if (named) {
     if (const auto line = first_definition(source, span.line, path, header))
@@ -186,12 +176,10 @@ void report_duplicate(const Source& source, Span span, std::string_view reason, 
     span = place_of_name(source, span, path, header);
   }
   if (reason.ends_with("as table") && reason.find("array") != std::string_view::npos)
-    help +=
-        (help.empty() ? "" : "\n") + std::string("write an array of tables with double brackets: `[[…]]`");
+    help += (help.empty() ? "" : "\n") + std::string("write an array of tables with double brackets: `[[…]]`");
   diagnostics.report(Kind::duplicate_key, span,
-                     named && !reason.starts_with("cannot insert")
-                         ? fmt::format("{} is defined twice", quote(path))
-                         : with_backticks(reason),
+                     named && !reason.starts_with("cannot insert") ? fmt::format("{} is defined twice", quote(path))
+                                                                   : with_backticks(reason),
                      help);
 }
 
@@ -207,12 +195,10 @@ void report_toml_error(const Source& source, const toml::parse_error& error, Dia
     return;
   }
   const Advice* advice = advice_for(complaint);
-  if (advice != nullptr && advice->message == kUnclosed)
-    span = unclosed_string(source, span.line).value_or(span);
+  if (advice != nullptr && advice->message == kUnclosed) span = unclosed_string(source, span.line).value_or(span);
   if (advice != nullptr && advice->message == kNoValue) span = word_at(source, span);
   const bool own = advice != nullptr && !advice->message.empty();
-  diagnostics.report(Kind::toml_syntax, span,
-                     own ? std::string(advice->message) : with_backticks(complaint.reason),
+  diagnostics.report(Kind::toml_syntax, span, own ? std::string(advice->message) : with_backticks(complaint.reason),
                      advice == nullptr ? std::string() : std::string(advice->help));
 }
 

@@ -66,8 +66,7 @@ std::optional<Refusal> find_bad_signer(const VerifyReport& report) {
     if (signer.check == SignatureCheck::bad_signature)
       return Refusal{"bad_signature", fmt::format("the signature by key {} does not match the table", id)};
     if (signer.check == SignatureCheck::bad_comment)
-      return Refusal{"bad_comment",
-                     fmt::format("the trusted comment of key {} is not signed by that key", id)};
+      return Refusal{"bad_comment", fmt::format("the trusted comment of key {} is not signed by that key", id)};
   }
   return std::nullopt;
 }
@@ -93,8 +92,7 @@ std::string describe_window(const BlobView& table, std::uint64_t now) {
 
 std::vector<std::string> audience_of(const BlobView& table) {
   std::vector<std::string> audience;
-  for (std::uint32_t i = 0; i < table.audience_count(); ++i)
-    audience.push_back(to_string(table.item(i).bytes));
+  for (std::uint32_t i = 0; i < table.audience_count(); ++i) audience.push_back(to_string(table.item(i).bytes));
   return audience;
 }
 
@@ -135,8 +133,7 @@ VerifyReport make_verify_report(const std::string& table_path, Bytes file, const
     report.votes = count_votes(report.signers);
   }
   const Result<VerifiedBytes> verified = verify(UntrustedBytes{file}, trusted);
-  const Result<BlobView> opened =
-      verified.ok() ? BlobView::open(verified.value()) : Result<BlobView>(verified.fault());
+  const Result<BlobView> opened = verified.ok() ? BlobView::open(verified.value()) : Result<BlobView>(verified.fault());
   report.refusal = opened.ok() ? find_bad_signer(report) : explain(opened.fault(), report);
   if (!report.refusal) report.table = opened.value();
   return report;
@@ -153,9 +150,9 @@ std::string to_human(const VerifyReport& report) {
   const auto line = [&](std::string_view label, const std::string& value) {
     text += fmt::format("  {:<9} {}\n", label, value);
   };
-  line("policy", fmt::format("{} version {}",
-                             table.name().present() ? escape(to_string(table.name().bytes)) : "(no name)",
-                             table.policy_version()));
+  line("policy",
+       fmt::format("{} version {}", table.name().present() ? escape(to_string(table.name().bytes)) : "(no name)",
+                   table.policy_version()));
   line("digest", to_hex(digest_of(table.payload()).bytes));
   line("valid", describe_window(table, report.now));
   line("audience", audience.empty() ? "any node" : escape(fmt::format("{}", fmt::join(audience, ", "))));
@@ -196,8 +193,7 @@ nlohmann::ordered_json to_json(const VerifyReport& report) {
     entry["comment_ok"] = nullptr;
     if (signer.standing != Standing::unknown) {
       entry["signature_ok"] = signer.check != SignatureCheck::bad_signature;
-      if (signer.check != SignatureCheck::bad_signature)
-        entry["comment_ok"] = signer.check == SignatureCheck::good;
+      if (signer.check != SignatureCheck::bad_signature) entry["comment_ok"] = signer.check == SignatureCheck::good;
     }
     entry["trusted_comment"] = signer.signature.trusted_comment;
     json["signatures"].push_back(entry);

@@ -19,8 +19,7 @@ inline constexpr std::size_t kTrailerBytes = 16;  // u32 count, u32 bytes of all
 inline constexpr std::uint32_t kMaxSignatures = 64;
 inline constexpr std::size_t kKeyNumberBytes = 8;
 inline constexpr std::size_t kSignatureBytes = 64;
-inline constexpr std::size_t kSignatureFixedBytes =
-    137;  // key number, signature, global signature, u8 length
+inline constexpr std::size_t kSignatureFixedBytes = 137;  // key number, signature, global signature, u8 length
 inline constexpr std::size_t kMaxTrustedCommentBytes = 255;
 
 // ---- payload header

@@ -21,18 +21,9 @@ enum class DenialReason : std::uint32_t {
   malformed_frame = 11,
 };
 inline constexpr const char* kDenialNames[] = {
-    "exec_disabled",
-    "unverified_sender",
-    "trust_rejected",
-    "agent_machine_not_in_acl",
-    "argv_not_allowed",
-    "stdin_too_large",
-    "timeout_too_large",
-    "cwd_not_allowed",
-    "concurrency_limit_reached",
-    "shell_metachar_in_argv",
-    "spawn_failed",
-    "malformed_frame",
+    "exec_disabled",   "unverified_sender", "trust_rejected",  "agent_machine_not_in_acl",  "argv_not_allowed",
+    "stdin_too_large", "timeout_too_large", "cwd_not_allowed", "concurrency_limit_reached", "shell_metachar_in_argv",
+    "spawn_failed",    "malformed_frame",
 };
 
 enum class WarningKind : std::uint32_t {

@@ -11,9 +11,7 @@ using namespace x0x::client::test;
 
 namespace {
 
-std::string hex(const Message& message) {
-  return to_hex(message);
-}
+std::string hex(const Message& message) { return to_hex(message); }
 std::string repeat(std::string_view piece, int times) {
   std::string all;
   while (times-- > 0) all += piece;
@@ -23,9 +21,7 @@ Malformed decode(const std::string& bytes) {
   Answer answer;
   return decode_answer(as_bytes(bytes), answer);
 }
-Malformed decode(std::uint32_t tag, const std::string& fields) {
-  return decode(body(test_session(), tag, fields));
-}
+Malformed decode(std::uint32_t tag, const std::string& fields) { return decode(body(test_session(), tag, fields)); }
 
 const std::string kHeadHex = repeat("aa", 32) + repeat("bb", 32) + "7830782d657865632d763100";
 const std::string kIdHex = "0102030405060708090a0b0c0d0e0f10";
@@ -158,8 +154,7 @@ TEST_CASE("answers are read back field by field") {
 TEST_CASE("every truncation and every trailing byte is refused") {
   for (const std::string& good : good_answers()) {
     REQUIRE(decode(good) == Malformed::none);
-    for (std::size_t size = 0; size < good.size(); ++size)
-      CHECK(decode(good.substr(0, size)) == Malformed::too_short);
+    for (std::size_t size = 0; size < good.size(); ++size) CHECK(decode(good.substr(0, size)) == Malformed::too_short);
     CHECK(decode(good + '\0') == Malformed::trailing_bytes);
   }
 }
@@ -237,9 +232,8 @@ TEST_CASE("a request id is written as a UUID and read with or without dashes") {
   read = {};
   CHECK(from_uuid("0102030405060708090A0B0C0D0E0F10", read));
   CHECK(read == id);
-  for (const char* const bad :
-       {"", "01020304-0506-0708-090a-0b0c0d0e0f1", "010203040-506-0708-090a-0b0c0d0e0f10",
-        "01020304-0506-0708-090a_0b0c0d0e0f10", "../../../../../../../../../etc/passwd"})
+  for (const char* const bad : {"", "01020304-0506-0708-090a-0b0c0d0e0f1", "010203040-506-0708-090a-0b0c0d0e0f10",
+                                "01020304-0506-0708-090a_0b0c0d0e0f10", "../../../../../../../../../etc/passwd"})
     CHECK_FALSE(from_uuid(bad, read));
 }
 

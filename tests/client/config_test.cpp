@@ -31,9 +31,7 @@ std::string fault(const Home& home, Needs needs = Needs::ids_too) {
   }
   return "";
 }
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 }  // namespace
 

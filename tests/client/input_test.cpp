@@ -24,9 +24,7 @@ std::string why_not(const std::string& file) {
   }
   return "";
 }
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 }  // namespace
 
@@ -57,8 +55,7 @@ TEST_CASE("what does not fit is refused with its size") {
 
 TEST_CASE("a file that cannot be read is named") {
   TemporaryDirectory directory;
-  CHECK(
-      contains(why_not(directory.path + "/none"), "cannot open `" + directory.path + "/none`: No such file"));
+  CHECK(contains(why_not(directory.path + "/none"), "cannot open `" + directory.path + "/none`: No such file"));
   CHECK(contains(why_not(directory.path), "cannot read"));
 }
 

@@ -9,9 +9,7 @@ using namespace x0x::client;
 
 namespace {
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 }  // namespace
 
@@ -21,8 +19,7 @@ TEST_CASE("sessions as a table") {
       R"("duration_ms":12345,"argv_summary":"sleep 60\u001b[2J"},{"request_id":5},7]})",
       Format::human);
   CHECK(contains(text, "ID "));
-  CHECK(contains(
-      text, "00112233-4455-6677-8899-aabbccddeeff  abcdef01        77      12.3s  sleep 60\\u{1b}[2J\n"));
+  CHECK(contains(text, "00112233-4455-6677-8899-aabbccddeeff  abcdef01        77      12.3s  sleep 60\\u{1b}[2J\n"));
   CHECK(contains(text, "\n5  "));
   CHECK(show_sessions(R"({"sessions":[]})", Format::human) == "no session is running\n");
 }
@@ -34,9 +31,8 @@ TEST_CASE("diagnostics as a tree, with escapes shown") {
       Format::human);
   CHECK(contains(text, "enabled                        yes\n"));
   CHECK(contains(text, "active per agent: none\n"));
-  CHECK(contains(
-      text,
-      "totals\n  requests received            18\n  denial breakdown\n    argv not allowed           2\n"));
+  CHECK(contains(text,
+                 "totals\n  requests received            18\n  denial breakdown\n    argv not allowed           2\n"));
   CHECK(contains(text, "recent warnings: none\n"));
   CHECK(contains(text, "a\\u{7}b\n"));
   CHECK(contains(text, "expires                      -\n"));

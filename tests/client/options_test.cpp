@@ -21,16 +21,14 @@ std::string fault(std::vector<const char*> words) {
   }
   return "";
 }
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 using Words = std::vector<std::string>;
 
 }  // namespace
 
 TEST_CASE("all options") {
-  const Options options = parse({"--agent", "A", "--machine=M", "--socket", "/s", "--timeout", "1.5",
-                                 "--stdin-file", "-", "--json", "--", "echo", "42"});
+  const Options options = parse({"--agent", "A", "--machine=M", "--socket", "/s", "--timeout", "1.5", "--stdin-file",
+                                 "-", "--json", "--", "echo", "42"});
   CHECK(options.action == Action::run);
   CHECK(options.settings.agent == "A");
   CHECK(options.settings.machine == "M");

@@ -26,12 +26,8 @@ inline std::string u32(std::uint32_t value) {
 inline std::string u64(std::uint64_t value) {
   return u32(static_cast<std::uint32_t>(value)) + u32(static_cast<std::uint32_t>(value >> 32));
 }
-inline std::string text(std::string_view value) {
-  return u64(value.size()) + std::string(value);
-}
-inline std::string some(std::int32_t value) {
-  return "\x01" + u32(static_cast<std::uint32_t>(value));
-}
+inline std::string text(std::string_view value) { return u64(value.size()) + std::string(value); }
+inline std::string some(std::int32_t value) { return "\x01" + u32(static_cast<std::uint32_t>(value)); }
 inline const std::string kNone(1, '\0');
 inline const std::string kPrefixText("x0x-exec-v1\0", 12);
 
@@ -39,8 +35,7 @@ inline Session test_session() {
   Session session;
   session.pair.agent.fill(0xaa);
   session.pair.machine.fill(0xbb);
-  for (std::size_t i = 0; i < session.request_id.size(); ++i)
-    session.request_id[i] = static_cast<std::uint8_t>(i + 1);
+  for (std::size_t i = 0; i < session.request_id.size(); ++i) session.request_id[i] = static_cast<std::uint8_t>(i + 1);
   return session;
 }
 

@@ -39,16 +39,14 @@ struct Place {
 };
 
 // Starts x0x-exec with `out` (a file of `place` unless given) and an environment of its own.
-pid_t start(const Place& place, std::vector<std::string> words, const std::string& input = "/dev/null",
-            int out = -1) {
+pid_t start(const Place& place, std::vector<std::string> words, const std::string& input = "/dev/null", int out = -1) {
   const char* const program = std::getenv("X0X_EXEC");
   REQUIRE(program != nullptr);
   words.insert(words.begin(), program);
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  std::vector<std::string> variables = {"HOME=" + place.directory.path,
-                                        "XDG_RUNTIME_DIR=" + place.directory.path,
+  std::vector<std::string> variables = {"HOME=" + place.directory.path, "XDG_RUNTIME_DIR=" + place.directory.path,
                                         "ASAN_OPTIONS=detect_leaks=1"};
   std::vector<char*> envp;
   for (std::string& variable : variables) envp.push_back(variable.data());
@@ -59,10 +57,8 @@ pid_t start(const Place& place, std::vector<std::string> words, const std::strin
   if (out >= 0)
     ::posix_spawn_file_actions_adddup2(&actions, out, 1);
   else
-    ::posix_spawn_file_actions_addopen(&actions, 1, place.file("out").c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                       0600);
-  ::posix_spawn_file_actions_addopen(&actions, 2, place.file("err").c_str(), O_WRONLY | O_CREAT | O_TRUNC,
-                                     0600);
+    ::posix_spawn_file_actions_addopen(&actions, 1, place.file("out").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  ::posix_spawn_file_actions_addopen(&actions, 2, place.file("err").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   pid_t pid = -1;
   const int error = ::posix_spawn(&pid, program, &actions, nullptr, argv.data(), envp.data());
   ::posix_spawn_file_actions_destroy(&actions);
@@ -92,12 +88,8 @@ Finished alone(std::vector<std::string> words) {
   Place place;
   return finish(place, start(place, std::move(words)));
 }
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-std::ptrdiff_t lines(const std::string& text) {
-  return std::count(text.begin(), text.end(), '\n');
-}
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+std::ptrdiff_t lines(const std::string& text) { return std::count(text.begin(), text.end(), '\n'); }
 
 }  // namespace
 
@@ -260,8 +252,7 @@ TEST_CASE("questions") {
   };
   CHECK(ask({"sessions"}, 3, R"({"sessions":[]})").out == "no session is running\n");
   CHECK(contains(ask({"diagnostics"}, 2, R"({"enabled":false})").out, "no\n"));
-  CHECK(ask({"diagnostics", "--format", "json"}, 2, R"({"enabled":false})").out ==
-        "{\n  \"enabled\": false\n}\n");
+  CHECK(ask({"diagnostics", "--format", "json"}, 2, R"({"enabled":false})").out == "{\n  \"enabled\": false\n}\n");
   CHECK(ask({"diagnostics"}, 2, "rubbish").status == 255);
 }
 
@@ -284,8 +275,8 @@ TEST_CASE("mistakes end with 255 and one line") {
 TEST_CASE("help and version") {
   const Finished help = alone({"--help"});
   CHECK(help.status == 0);
-  for (const char* const word : {"--agent", "--machine", "--socket", "--timeout", "--stdin-file", "--json",
-                                 "sessions", "cancel", "diagnostics", "exit status", "examples", "255"})
+  for (const char* const word : {"--agent", "--machine", "--socket", "--timeout", "--stdin-file", "--json", "sessions",
+                                 "cancel", "diagnostics", "exit status", "examples", "255"})
     CHECK(contains(help.out, word));
   CHECK(alone({"--version"}).out.starts_with("x0x-exec "));
 }

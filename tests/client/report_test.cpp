@@ -46,10 +46,8 @@ TEST_CASE("cap kill without a timeout: only after the enforcer's own warning") {
 
 TEST_CASE("another proven cause is never called a cap kill") {
   using wire::WarningKind;
-  for (const WarningKind other :
-       {WarningKind::lease_expired, WarningKind::peer_disconnected, WarningKind::cancelled})
-    CHECK_FALSE(
-        killed_by_cap(killed(SIGKILL, 30'000, 30'000, {WarningKind::duration_approaching_cap, other})));
+  for (const WarningKind other : {WarningKind::lease_expired, WarningKind::peer_disconnected, WarningKind::cancelled})
+    CHECK_FALSE(killed_by_cap(killed(SIGKILL, 30'000, 30'000, {WarningKind::duration_approaching_cap, other})));
   Outcome cancelled = killed(SIGTERM, 30'000, 30'000);
   cancelled.cancelled_here = true;
   CHECK_FALSE(killed_by_cap(cancelled));
@@ -63,12 +61,9 @@ TEST_CASE("kills that were not the command's own doing are 255 and say why") {
     CHECK(ending_of(outcome).kind == "killed");
     return ending_of(outcome).why;
   };
-  CHECK(why(killed(SIGKILL, 10'000, 10'000)) ==
-        "its time was up: SIGKILL after 10.0 s (`--timeout` was 10.0 s)");
-  CHECK(
-      why(killed(SIGTERM, 9'000, 0, {WarningKind::lease_expired})).starts_with("the lease ran out: SIGTERM"));
-  CHECK(why(killed(SIGTERM, 9'000, 0, {WarningKind::peer_disconnected}))
-            .starts_with("the connection was lost"));
+  CHECK(why(killed(SIGKILL, 10'000, 10'000)) == "its time was up: SIGKILL after 10.0 s (`--timeout` was 10.0 s)");
+  CHECK(why(killed(SIGTERM, 9'000, 0, {WarningKind::lease_expired})).starts_with("the lease ran out: SIGTERM"));
+  CHECK(why(killed(SIGTERM, 9'000, 0, {WarningKind::peer_disconnected})).starts_with("the connection was lost"));
   CHECK(why(killed(SIGTERM, 9'000, 0, {WarningKind::cancelled})).starts_with("the enforcer cancelled"));
   CHECK(ending_of(killed(SIGTERM, 9'000, 0)).status == 143);
 }
@@ -115,8 +110,7 @@ TEST_CASE("the JSON object holds everything") {
   CHECK(json["error"] == "killed: SIGKILL after 1.2 s");
   CHECK(json["status"] == 137);
   outcome.exit->denial_reason = wire::DenialReason::argv_not_allowed;
-  CHECK(nlohmann::json::parse(result_json(outcome, ending_of(outcome)))["denial_reason"] ==
-        "argv_not_allowed");
+  CHECK(nlohmann::json::parse(result_json(outcome, ending_of(outcome)))["denial_reason"] == "argv_not_allowed");
   Outcome lost;
   lost.lost = "lost the enforcer";
   const nlohmann::json none = nlohmann::json::parse(result_json(lost, ending_of(lost)));

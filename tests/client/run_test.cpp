@@ -60,8 +60,7 @@ Outcome play(const std::function<void(Peer&)>& script, Terminal terminal = {.out
 std::string read_all(int fd) {
   std::string bytes;
   char buffer[4096];
-  for (ssize_t n = 0; (n = ::read(fd, buffer, sizeof buffer)) > 0;)
-    bytes.append(buffer, static_cast<std::size_t>(n));
+  for (ssize_t n = 0; (n = ::read(fd, buffer, sizeof buffer)) > 0;) bytes.append(buffer, static_cast<std::size_t>(n));
   return bytes;
 }
 
@@ -326,8 +325,7 @@ TEST_CASE("warnings go to stderr in their place, and are kept") {
       },
       {.out = -1, .err = pipe_ends[1]});
   ::close(pipe_ends[1]);
-  CHECK(read_all(pipe_ends[0]) ==
-        "before\nx0x-exec: warning: StdoutCapHit: stopped at 1024 bytes\\u{1b}[31m\nafter\n");
+  CHECK(read_all(pipe_ends[0]) == "before\nx0x-exec: warning: StdoutCapHit: stopped at 1024 bytes\\u{1b}[31m\nafter\n");
   ::close(pipe_ends[0]);
   REQUIRE(outcome.warnings.size() == 1);
   CHECK(outcome.warnings[0].kind == wire::WarningKind::stdout_cap_hit);

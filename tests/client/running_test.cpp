@@ -28,9 +28,7 @@ std::string why_not(const std::string& directory, const std::string& id) {
   }
   return "";
 }
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 // A process that holds the session until it is told to end.
 pid_t hold_in_child(const std::string& directory) {

@@ -17,8 +17,7 @@ namespace {
 
 struct Ends {
   Ends(bool socket) {
-    const int made =
-        socket ? ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) : ::pipe2(fds, O_CLOEXEC);
+    const int made = socket ? ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) : ::pipe2(fds, O_CLOEXEC);
     if (made != 0) std::abort();
     ::signal(SIGPIPE, SIG_IGN);
   }

@@ -26,8 +26,7 @@ policyc::Entry numbered_entry(std::uint32_t number, std::uint32_t commands) {
   policyc::Entry made;
   made.agent = id(0xab);
   made.machine = id(0xcd);
-  for (int i = 0; i < 4; ++i)
-    made.agent[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(number >> (8 * i));
+  for (int i = 0; i < 4; ++i) made.agent[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(number >> (8 * i));
   for (std::uint32_t c = 0; c < commands; ++c)
     made.commands.push_back(
         command({"service", "--unit", "unit-" + std::to_string(c), "-n", c % 2 == 0 ? "<INT>" : "now"}));
@@ -54,8 +53,7 @@ int run(const std::string& path) {
   if (!verified.ok() || !opened.ok()) return 2;
   const BlobView& table = opened.value();
   for (std::uint32_t i = 0; i < kDecisions; ++i) {
-    const auto rule =
-        static_cast<std::uint32_t>(std::uint64_t{table.rule_count() - 1} * i / (kDecisions - 1));
+    const auto rule = static_cast<std::uint32_t>(std::uint64_t{table.rule_count() - 1} * i / (kDecisions - 1));
     OwnedRequest request;
     const Bytes pair = table.position(table.entry(table.rule(rule).entry).pair).label;
     std::copy_n(pair.begin(), 32, request.agent.begin());

@@ -155,12 +155,7 @@ TEST_CASE(
     Audit audit;
     REQUIRE(log.open(audit) == Fault::none);
     for (int i = 0; i < 3; ++i) {
-      audit.begin("request")
-          .key("rule")
-          .begin('{')
-          .fields("entry", 0u)
-          .end('}')
-          .fields("matched_acl", "} \" \\ {");
+      audit.begin("request").key("rule").begin('{').fields("entry", 0u).end('}').fields("matched_acl", "} \" \\ {");
       audit.finish();
     }
     REQUIRE(audit.flush());

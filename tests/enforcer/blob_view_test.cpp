@@ -15,9 +15,9 @@ using namespace x0x::blob;
 namespace {
 
 policyc::Policy sample() {
-  policyc::Policy source = policy(
-      {entry(1, 2, {{"get", "<INT>"}, {"get", "/a<URL_PATH>"}, {"get", "/a/x"}, {"get", "7", "z"}, {"ls"}}),
-       entry(3, 4, {{"/bin/id"}, {"ls"}})});
+  policyc::Policy source =
+      policy({entry(1, 2, {{"get", "<INT>"}, {"get", "/a<URL_PATH>"}, {"get", "/a/x"}, {"get", "7", "z"}, {"ls"}}),
+              entry(3, 4, {{"/bin/id"}, {"ls"}})});
   source.name = "sample";
   source.audience = {"a", "b"};
   source.entries[0].description = "first";
@@ -63,8 +63,7 @@ void put32(ByteVector& payload, std::size_t at, std::uint32_t value) {
 }
 
 // The fault after one change.
-Fault after(const std::function<void(ByteVector&, const Layout&)>& change,
-            const policyc::Policy& source = sample()) {
+Fault after(const std::function<void(ByteVector&, const Layout&)>& change, const policyc::Policy& source = sample()) {
   const ByteVector original = policyc::emit(source);
   ByteVector payload = original;
   change(payload, Layout(original));
@@ -132,17 +131,15 @@ TEST_CASE("truncated and trailing_bytes, and counts too large for the file") {
   CHECK(after([](ByteVector& p, const Layout&) { p.resize(kHeaderBytes - 1); }) == Fault::truncated);
   CHECK(after([](ByteVector& p, const Layout&) { p.pop_back(); }) == Fault::truncated);
   CHECK(after([](ByteVector& p, const Layout&) { p.push_back(0); }) == Fault::trailing_bytes);
-  for (const std::size_t field :
-       {kHeaderEntryCount, kHeaderRuleCount, kHeaderOptionCount, kHeaderItemCount, kHeaderPositionCount,
-        kHeaderSlotCount, kHeaderLabelBytes, kHeaderTextBytes})
+  for (const std::size_t field : {kHeaderEntryCount, kHeaderRuleCount, kHeaderOptionCount, kHeaderItemCount,
+                                  kHeaderPositionCount, kHeaderSlotCount, kHeaderLabelBytes, kHeaderTextBytes})
     CHECK(after_header32(field, 0xffffffff) == Fault::truncated);
 }
 
 TEST_CASE("bad_count: the parts contradict each other") {
   CHECK(after([](ByteVector& p, const Layout& l) {  // twice as many slots as it should have
           put32(p, kHeaderSlotCount, static_cast<std::uint32_t>(l.field(kHeaderSlotCount) * 2));
-          p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.labels), l.field(kHeaderSlotCount) * kSlotBytes,
-                   0);
+          p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.labels), l.field(kHeaderSlotCount) * kSlotBytes, 0);
         }) == Fault::bad_count);
   const policyc::Policy empty = policy({});
   CHECK(after(
@@ -182,9 +179,8 @@ TEST_CASE("bad_window and bad_cap") {
   CHECK(open_policy(source).fault == Fault::bad_window);
   source.expires = 6;
   CHECK(open_policy(source).fault == Fault::none);
-  for (const std::size_t field :
-       {kHeaderMaxStdoutBytes, kHeaderMaxStderrBytes, kHeaderMaxStdinBytes, kHeaderMaxDurationSecs,
-        kHeaderMaxConcurrentPerAgent, kHeaderMaxConcurrentTotal})
+  for (const std::size_t field : {kHeaderMaxStdoutBytes, kHeaderMaxStderrBytes, kHeaderMaxStdinBytes,
+                                  kHeaderMaxDurationSecs, kHeaderMaxConcurrentPerAgent, kHeaderMaxConcurrentTotal})
     CHECK(after_header32(field, 0) == Fault::bad_cap);
   CHECK(after_header32(kHeaderWarnStdoutBytes, 0xffffffff) == Fault::bad_cap);
   CHECK(after_header32(kHeaderWarnStderrBytes, 0xffffffff) == Fault::bad_cap);
@@ -240,18 +236,14 @@ TEST_CASE("bad_item: lists out of order, doubled, malformed, miscounted") {
   source = sample();
   source.entries[0].commands[4].env = {{"", "x"}};
   CHECK(open_policy(source).fault == Fault::bad_item);
-  const auto item_text = [](const Layout& l, std::size_t i) {
-    return l.texts + l.field(l.items + i * kTextRefBytes);
-  };
-  CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 0)] = 'b'; }) == Fault::bad_item);  // b, b
-  CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 0)] = 'c'; }) == Fault::bad_item);  // c, b
-  CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 0)] = 0; }) == Fault::bad_item);    // NUL
-  CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 2) + 1] = 'x'; }) ==
-        Fault::bad_item);  // no =
+  const auto item_text = [](const Layout& l, std::size_t i) { return l.texts + l.field(l.items + i * kTextRefBytes); };
+  CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 0)] = 'b'; }) == Fault::bad_item);      // b, b
+  CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 0)] = 'c'; }) == Fault::bad_item);      // c, b
+  CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 0)] = 0; }) == Fault::bad_item);        // NUL
+  CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 2) + 1] = 'x'; }) == Fault::bad_item);  // no =
   CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 2) + 2] = 0; }) == Fault::bad_item);
   CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 4) + 1] = 0; }) == Fault::bad_item);
-  CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 5) + 2] = 'x'; }) ==
-        Fault::bad_item);  // no NUL
+  CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 5) + 2] = 'x'; }) == Fault::bad_item);  // no NUL
   CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.items, kNone); }) == Fault::bad_text);
   CHECK(after_header32(kHeaderAudienceCount, 1) == Fault::bad_item);
   CHECK(after_header32(kHeaderAudienceCount, 3) == Fault::bad_item);
@@ -284,9 +276,8 @@ TEST_CASE("bad_entry and bad_rule: entries and rules that point to the wrong pla
   CHECK(after_byte(&Layout::rules, kRuleEntry, 1) == Fault::bad_rule);
   CHECK(after_byte(&Layout::rules, kRuleOptions, 0) == Fault::bad_rule);
   CHECK(after_byte(&Layout::rules, 4 * kRuleBytes + kRuleOptions, 1) == Fault::bad_rule);
-  CHECK(after([](ByteVector& p, const Layout& l) {
-          put32(p, l.rules + 4 * kRuleBytes + kRuleOptions, kNone);
-        }) == Fault::bad_rule);
+  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.rules + 4 * kRuleBytes + kRuleOptions, kNone); }) ==
+        Fault::bad_rule);
   policyc::Policy twice = policy({entry(1, 1, {{"a"}, {"a"}, {"b"}})});
   const auto second = [](std::uint32_t position) {
     return [=](ByteVector& p, const Layout& l) { put32(p, l.rules + kRuleBytes + kRulePosition, position); };
@@ -301,10 +292,9 @@ TEST_CASE("bad_entry and bad_rule: entries and rules that point to the wrong pla
 TEST_CASE("bad_options: a record that says nothing, or a list that is not announced") {
   policyc::Policy source = policy({entry(1, 1, {{"a"}})});
   source.entries[0].commands[0].max_stdout_bytes = 1;
-  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.options + kOptionsMaxStdoutBytes, 0); },
-              source) == Fault::bad_options);
-  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.options + kOptionsFlags, 0); }) ==
+  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.options + kOptionsMaxStdoutBytes, 0); }, source) ==
         Fault::bad_options);
+  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.options + kOptionsFlags, 0); }) == Fault::bad_options);
 }
 
 TEST_CASE("bad_position: kinds, pairs and rules in the wrong place") {
@@ -331,9 +321,8 @@ TEST_CASE("bad_label: offsets, terminators and contents of tokens") {
   CHECK(after_position(kKindLiteral, "get", kPositionLabelBytes, 2) == Fault::bad_label);
   CHECK(after_position(kKindLiteral, "get", kPositionLabelBytes + 3, 0xff) == Fault::bad_label);
   const auto replaced = [](std::uint8_t kind, const std::string& from, std::size_t at, char to) {
-    return after([&](ByteVector& p, const Layout& l) {
-      p[l.label(l.find(kind, from)) + at] = static_cast<std::uint8_t>(to);
-    });
+    return after(
+        [&](ByteVector& p, const Layout& l) { p[l.label(l.find(kind, from)) + at] = static_cast<std::uint8_t>(to); });
   };
   CHECK(replaced(kKindLiteral, "get", 1, ';') == Fault::bad_label);
   CHECK(replaced(kKindLiteral, "get", 1, '\0') == Fault::bad_label);
@@ -344,8 +333,7 @@ TEST_CASE("bad_label: offsets, terminators and contents of tokens") {
   CHECK(open_policy(policy({entry(1, 1, {{""}})})).fault == Fault::bad_label);
   CHECK(open_policy(policy({entry(1, 1, {{"<INT>"}})})).fault == Fault::bad_label);
   CHECK(open_policy(policy({entry(1, 1, {{"/x<URL_PATH>"}})})).fault == Fault::bad_label);
-  CHECK(open_policy(policy({entry(1, 1, {{"a", std::string(kMaxTokenBytes + 1, 'x')}})})).fault ==
-        Fault::bad_label);
+  CHECK(open_policy(policy({entry(1, 1, {{"a", std::string(kMaxTokenBytes + 1, 'x')}})})).fault == Fault::bad_label);
   CHECK(open_policy(policy({entry(1, 1, {{"a", std::string(kMaxTokenBytes, 'x')}})})).fault == Fault::none);
   CHECK(after([](ByteVector& p, const Layout& l) {  // one label more than there are positions
           put32(p, kHeaderLabelBytes, static_cast<std::uint32_t>(l.field(kHeaderLabelBytes) + 1));
@@ -365,9 +353,8 @@ TEST_CASE("bad_label: offsets, terminators and contents of tokens") {
 TEST_CASE("bad_order: siblings unsorted or doubled, parents out of order") {
   const policyc::Policy source = policy({entry(1, 1, {{"a"}, {"b"}, {"c", "d"}})});
   const auto rename = [](const std::string& from, char to) {
-    return [=](ByteVector& p, const Layout& l) {
-      p[l.label(l.find(kKindLiteral, from))] = static_cast<std::uint8_t>(to);
-    };
+    return
+        [=](ByteVector& p, const Layout& l) { p[l.label(l.find(kKindLiteral, from))] = static_cast<std::uint8_t>(to); };
   };
   CHECK(after(rename("b", 'a'), source) == Fault::bad_order);
   CHECK(after(rename("b", 'A'), source) == Fault::bad_order);

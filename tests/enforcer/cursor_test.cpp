@@ -25,8 +25,7 @@ TEST_CASE("a read past the end fails, yields zero and stays failed") {
 
 TEST_CASE("a length near the top of 64 bits cannot wrap") {
   const std::uint8_t raw[16] = {};
-  for (const std::uint64_t n :
-       {std::uint64_t{17}, ~std::uint64_t{0}, ~std::uint64_t{0} - 15, std::uint64_t{1} << 63}) {
+  for (const std::uint64_t n : {std::uint64_t{17}, ~std::uint64_t{0}, ~std::uint64_t{0} - 15, std::uint64_t{1} << 63}) {
     Cursor cursor{Bytes(raw)};
     cursor.u8();
     CHECK(cursor.take(n).empty());

@@ -43,8 +43,7 @@ OpenTable table_of(const std::vector<std::vector<std::string>>& argvs) {
 }  // namespace
 
 TEST_CASE("ALLOW and DENY differ in every bit, and nothing is the default but DENY") {
-  const auto difference =
-      static_cast<std::uint32_t>(Decision::allow) ^ static_cast<std::uint32_t>(Decision::deny);
+  const auto difference = static_cast<std::uint32_t>(Decision::allow) ^ static_cast<std::uint32_t>(Decision::deny);
   CHECK(std::popcount(difference) == 32);
   CHECK_FALSE(is_allow(Decision::deny));
   CHECK_FALSE(is_allow(Decision{}));
@@ -78,8 +77,7 @@ TEST_CASE("attack 3: a leading dash where a template sits") {
 
 TEST_CASE("attack 4: argv[0] spelt another way") {
   const OpenTable table = table_of({{"/bin/x"}, {"x"}});
-  for (const char* name :
-       {"./x", "//bin/x", "/bin/x ", " x", "x ", "/bin//x", "/bin/./x", "bin/x", "X", "/bin/x/"})
+  for (const char* name : {"./x", "//bin/x", "/bin/x ", " x", "x ", "/bin//x", "/bin/./x", "bin/x", "X", "/bin/x/"})
     CHECK_MESSAGE(unmatched(table, {name}), name);
 }
 
@@ -95,13 +93,12 @@ TEST_CASE("attack 5: what is not an <INT>") {
 
 TEST_CASE("attack 6: what is not a <URL_PATH>, and where a prefix ends") {
   const OpenTable table = table_of({{"get", "<URL_PATH>"}, {"curl", "http://h:1<URL_PATH>"}});
-  for (const std::string& good : {std::string("/"), std::string("/health"), std::string("//evil"),
-                                  std::string("/./"), std::string("/a.b"), "/" + std::string(256, 'p')})
+  for (const std::string& good : {std::string("/"), std::string("/health"), std::string("//evil"), std::string("/./"),
+                                  std::string("/a.b"), "/" + std::string(256, 'p')})
     CHECK_MESSAGE(allowed(table, {"get", good}), good);
-  for (const std::string& bad :
-       {std::string("/.."), std::string("/a..b"), std::string("/%2e"), std::string("/?"), std::string("/a b"),
-        std::string("/a\r"), std::string("/\xc3\xa9"), std::string("a/"), std::string(""),
-        "/" + std::string(257, 'p'), "/" + std::string(258, 'p')})
+  for (const std::string& bad : {std::string("/.."), std::string("/a..b"), std::string("/%2e"), std::string("/?"),
+                                 std::string("/a b"), std::string("/a\r"), std::string("/\xc3\xa9"), std::string("a/"),
+                                 std::string(""), "/" + std::string(257, 'p'), "/" + std::string(258, 'p')})
     CHECK_MESSAGE(unmatched(table, {"get", bad}), bad);
   CHECK(allowed(table, {"curl", "http://h:1/x"}));
   CHECK(allowed(table, {"curl", "http://h:1/" + std::string(256, 'p')}));
@@ -135,8 +132,7 @@ TEST_CASE("the first reason that applies wins") {
   const OpenTable table = open_policy(source);
   REQUIRE(table.fault == Fault::none);
 
-  OwnedRequest wrong =
-      request({}, 9, 9);  // everything is wrong with it; one fault after another is taken away
+  OwnedRequest wrong = request({}, 9, 9);  // everything is wrong with it; one fault after another is taken away
   wrong.cwd_present = true;
   wrong.stdin_bytes = 11;
   wrong.timeout_ms = 5001;
@@ -200,9 +196,8 @@ TEST_CASE("stdin = false refuses any stdin, and a command's own cap counts") {
 }
 
 TEST_CASE("the first match in file order wins, across entries of one pair") {
-  const OpenTable table =
-      open_policy(policy({entry(1, 2, {{"k", "<INT>"}, {"k", "7"}}), entry(3, 3, {{"k", "7"}}),
-                          entry(1, 2, {{"k", "8"}, {"k", "x"}, {"k", "x"}})}));
+  const OpenTable table = open_policy(policy({entry(1, 2, {{"k", "<INT>"}, {"k", "7"}}), entry(3, 3, {{"k", "7"}}),
+                                              entry(1, 2, {{"k", "8"}, {"k", "x"}, {"k", "x"}})}));
   REQUIRE(table.fault == Fault::none);
   CHECK(decide(table.view, request({"k", "7"})).rule == 0);
   CHECK(decide(table.view, request({"k", "8"})).rule == 0);

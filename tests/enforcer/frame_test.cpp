@@ -30,15 +30,12 @@ struct Writer {
 
 Writer head(std::uint32_t tag) {
   Writer w;
-  w.number(1, 1)
-      .raw(std::string(32, '\xaa'))
-      .raw(std::string(32, '\xbb'))
-      .raw(std::string("x0x-exec-v1\0", 12));
+  w.number(1, 1).raw(std::string(32, '\xaa')).raw(std::string(32, '\xbb')).raw(std::string("x0x-exec-v1\0", 12));
   return w.number(tag, 4).raw("0123456789abcdef");
 }
 
-Buffer request(const std::vector<std::string>& argv, const char* stdin_data = nullptr,
-               std::uint32_t timeout = 7, const char* cwd = nullptr) {
+Buffer request(const std::vector<std::string>& argv, const char* stdin_data = nullptr, std::uint32_t timeout = 7,
+               const char* cwd = nullptr) {
   Writer w = head(0).number(argv.size(), 8);
   for (const std::string& token : argv) w.string(token);
   stdin_data == nullptr ? w.number(0, 1) : w.number(1, 1).string(stdin_data);
@@ -52,9 +49,7 @@ bool decodes(Buffer bytes) {
   return decode(bytes, message);
 }
 
-std::string str(Bytes b) {
-  return {b.begin(), b.end()};
-}
+std::string str(Bytes b) { return {b.begin(), b.end()}; }
 
 }  // namespace
 
@@ -190,17 +185,11 @@ TEST_CASE("frames to a client are x0x's own bytes") {
   CHECK(bytes(Frame(to, Tag::started).number(4711, 4)) == expected(head(2).number(4711, 4)));
   CHECK(bytes(Frame(to, Tag::stdout_chunk).number(3, 4).number(5, 8), 5) ==
         expected(head(3).number(3, 4).number(5, 8), 5));
-  CHECK(bytes(warning_frame(to, WarningKind::cancelled, "why")) ==
-        expected(head(5).number(7, 4).string("why")));
-  CHECK(bytes(exit_frame(to, {0, 0, 12, 3, 4, true, -1})) == expected(head(6)
-                                                                          .number(1, 1)
-                                                                          .number(0, 4)
-                                                                          .number(0, 1)
-                                                                          .number(12, 8)
-                                                                          .number(3, 8)
-                                                                          .number(4, 8)
-                                                                          .number(1, 1)
-                                                                          .number(0, 1)));
+  CHECK(bytes(warning_frame(to, WarningKind::cancelled, "why")) == expected(head(5).number(7, 4).string("why")));
+  CHECK(bytes(exit_frame(to, {0, 0, 12, 3, 4, true, -1})) ==
+        expected(
+            head(6).number(1, 1).number(0, 4).number(0, 1).number(12, 8).number(3, 8).number(4, 8).number(1, 1).number(
+                0, 1)));
   CHECK(bytes(exit_frame(to, {-1, 9, 0, 0, 0, false, -1})) == expected(head(6)
                                                                            .number(0, 1)
                                                                            .number(1, 1)
@@ -211,7 +200,6 @@ TEST_CASE("frames to a client are x0x's own bytes") {
                                                                            .number(0, 1)
                                                                            .number(0, 1)));
   CHECK(bytes(exit_frame(to, {-1, 0, 0, 0, 0, false, 11})) ==
-        expected(head(6).number(0, 2).number(0, 8).number(0, 8).number(0, 8).number(0, 1).number(1, 1).number(
-            11, 4)));
+        expected(head(6).number(0, 2).number(0, 8).number(0, 8).number(0, 8).number(0, 1).number(1, 1).number(11, 4)));
   CHECK(bytes(Frame(std::uint8_t{2}), 10) == Buffer{11, 0, 0, 0, 2});
 }

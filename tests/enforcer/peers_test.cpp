@@ -65,8 +65,7 @@ TEST_CASE("a frame one byte at a time is put together, and two in one read are k
 }
 
 TEST_CASE("lengths of 0, of 2 MiB + 1 and of 4 GiB - 1 are malformed before anything is allocated") {
-  for (const std::string& length :
-       {std::string(4, '\0'), std::string("\x01\x00\x20\x00", 4), std::string(4, '\xff')}) {
+  for (const std::string& length : {std::string(4, '\0'), std::string("\x01\x00\x20\x00", 4), std::string(4, '\xff')}) {
     Connected c;
     std::span<std::uint8_t> whole;
     c.put(length);

@@ -26,9 +26,8 @@ std::string furnished() {
   return d;
 }
 
-constexpr const char* kWrites[] = {"create", "write", "append",  "truncate", "open_truncate",
-                                   "mkdir",  "rmdir", "symlink", "link",     "fifo",
-                                   "rename", "move",  "unlink",  "bind"};
+constexpr const char* kWrites[] = {"create",  "write", "append", "truncate", "open_truncate", "mkdir",  "rmdir",
+                                   "symlink", "link",  "fifo",   "rename",   "move",          "unlink", "bind"};
 constexpr const char* kStays[] = {"list", "dev_null", "run"};
 
 bool has_landlock() {

@@ -20,9 +20,7 @@ constexpr Caps kCaps{.stdout_bytes = 1000,
                      .warn_stderr_bytes = 400,
                      .warn_duration_secs = 60};
 
-std::uint32_t bit(WarningKind kind) {
-  return 1u << static_cast<std::uint32_t>(kind);
-}
+std::uint32_t bit(WarningKind kind) { return 1u << static_cast<std::uint32_t>(kind); }
 
 Session running(std::uint32_t timeout_ms = 0, Caps caps = kCaps) {
   Session s;
@@ -212,8 +210,7 @@ TEST_CASE("a free session does nothing and never wakes anybody") {
   CHECK(s.next_deadline(kStart) == kNever);
 }
 
-TEST_CASE(
-    "random events: nothing happens twice, deadlines are in the future, more is never sent than the cap") {
+TEST_CASE("random events: nothing happens twice, deadlines are in the future, more is never sent than the cap") {
   std::mt19937 random(7);
   for (int round = 0; round < 2000; ++round) {
     Session s = running(static_cast<std::uint32_t>(random() % 20'000));

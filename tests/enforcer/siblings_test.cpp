@@ -43,13 +43,9 @@ TEST_CASE("only nested URL prefixes are live together") {
   CHECK(width_of({{kKindUrlPath, "/"}}) == 1);
   CHECK(width_of({{kKindUrlPath, "/"}, {kKindUrlPath, "/a/"}, {kKindUrlPath, "/a/b/"}}) == 3);
   CHECK(width_of({{kKindUrlPath, "h:1/"}, {kKindUrlPath, "h:10/"}, {kKindUrlPath, "h:2/"}}) == 1);
-  CHECK(width_of(
-            {{kKindUrlPath, "/"}, {kKindUrlPath, "/a/"}, {kKindUrlPath, "/b/"}, {kKindUrlPath, "/b/c/"}}) ==
-        3);
-  CHECK(width_of({{kKindUrlPath, "/"},
-                  {kKindUrlPath, "/a-b/"},
-                  {kKindUrlPath, "/a/", 4},
-                  {kKindUrlPath, "/a/b/"}}) == 6);
+  CHECK(width_of({{kKindUrlPath, "/"}, {kKindUrlPath, "/a/"}, {kKindUrlPath, "/b/"}, {kKindUrlPath, "/b/c/"}}) == 3);
+  CHECK(width_of({{kKindUrlPath, "/"}, {kKindUrlPath, "/a-b/"}, {kKindUrlPath, "/a/", 4}, {kKindUrlPath, "/a/b/"}}) ==
+        6);
 }
 
 TEST_CASE("a literal with a slash is live together with URL prefixes") {

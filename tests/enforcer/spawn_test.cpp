@@ -84,10 +84,9 @@ TEST_CASE("a command that ends is reported with its pid, status and end") {
 
 TEST_CASE("attack 8: nothing of the daemon's environment reaches the child") {
   LeavesNothing watch;
-  const char* const hostile[] = {
-      "LD_PRELOAD",      "LD_LIBRARY_PATH", "IFS",          "BASH_ENV",   "ENV",
-      "PYTHONPATH",      "PERL5OPT",        "NODE_OPTIONS", "GCONV_PATH", "GIT_DIR",
-      "GIT_SSH_COMMAND", "BASH_FUNC_x%%"};
+  const char* const hostile[] = {"LD_PRELOAD",      "LD_LIBRARY_PATH", "IFS",          "BASH_ENV",   "ENV",
+                                 "PYTHONPATH",      "PERL5OPT",        "NODE_OPTIONS", "GCONV_PATH", "GIT_DIR",
+                                 "GIT_SSH_COMMAND", "BASH_FUNC_x%%"};
   for (const char* name : hostile) setenv(name, "/nowhere/evil.so", 1);
   Plan plan({"state"});
   Session session(*plan);
@@ -150,8 +149,7 @@ TEST_CASE("attack 9: a controlling terminal of the daemon is not the child's") {
     grantpt(terminal);
     unlockpt(terminal);
     const int slave = open(ptsname(terminal), O_RDWR);
-    if (slave < 0 || ioctl(slave, TIOCSCTTY, 0) != 0 || open("/dev/tty", O_RDWR) < 0)
-      _exit(10);  // it has one
+    if (slave < 0 || ioctl(slave, TIOCSCTTY, 0) != 0 || open("/dev/tty", O_RDWR) < 0) _exit(10);  // it has one
     Plan plan({"state"});
     Session session(*plan);
     session.finish();
@@ -357,8 +355,7 @@ TEST_CASE("every step that fails has its own name, and the program does not run"
   }
   SUBCASE("writable path is missing") {
     plan.set_writable({"/nowhere/at/all"});
-    check_fails(*plan, SpawnStep::landlock,
-                probe_features().landlock_abi >= kMinLandlockAbi ? ENOENT : EOPNOTSUPP);
+    check_fails(*plan, SpawnStep::landlock, probe_features().landlock_abi >= kMinLandlockAbi ? ENOENT : EOPNOTSUPP);
   }
   SUBCASE("limit cannot be set") {
     plan->limits[3] = ~0ull >> 1;  // more open files than the kernel knows
@@ -448,8 +445,8 @@ TEST_CASE("a plan says what its rule says") {
   CHECK(plan.file == std::string("/usr/bin/full"));
   REQUIRE(plan.sha256 != nullptr);
   CHECK(plan.sha256[31] == 7);
-  CHECK(list(plan.envp) == std::vector<std::string>{"A=1", "HOMELY=yes", "LANG=de_DE.UTF-8", kChildPath,
-                                                    "HOME=/h", "LC_ALL=C.UTF-8"});
+  CHECK(list(plan.envp) ==
+        std::vector<std::string>{"A=1", "HOMELY=yes", "LANG=de_DE.UTF-8", kChildPath, "HOME=/h", "LC_ALL=C.UTF-8"});
   CHECK(plan.cwd == std::string("/srv"));
   CHECK_FALSE(plan.network);
   CHECK(plan.limit_writes);

@@ -23,8 +23,7 @@ TEST_CASE("forbidden bytes are the nine of the contract and no other") {
   const std::string forbidden(";|&><`$\n\0", 9);
   for (int b = 0; b < 256; ++b) {
     const std::string token(1, static_cast<char>(b));
-    CHECK_MESSAGE(
-        has_forbidden_byte(bytes("x" + token + "y")) == (forbidden.find(token) != std::string::npos), b);
+    CHECK_MESSAGE(has_forbidden_byte(bytes("x" + token + "y")) == (forbidden.find(token) != std::string::npos), b);
   }
   CHECK_FALSE(has_forbidden_byte({}));
 }
@@ -90,10 +89,9 @@ TEST_CASE("<URL_PATH> agrees with RE2 on every byte at every place and around it
 }
 
 TEST_CASE("UTF-8: what the standard allows and nothing else") {
-  for (const std::string& good :
-       {std::string(""), std::string("plain"), std::string("é"), std::string("\u0800"), std::string("\uffff"),
-        std::string("\U00010000"), std::string("\U0010ffff"), std::string("\xed\x9f\xbf"),
-        std::string("\xee\x80\x80"), std::string("a\0b", 3)})
+  for (const std::string& good : {std::string(""), std::string("plain"), std::string("é"), std::string("\u0800"),
+                                  std::string("\uffff"), std::string("\U00010000"), std::string("\U0010ffff"),
+                                  std::string("\xed\x9f\xbf"), std::string("\xee\x80\x80"), std::string("a\0b", 3)})
     CHECK_MESSAGE(is_utf8(bytes(good)), good);
   for (const char* bad : {"\x80",
                           "\xbf",

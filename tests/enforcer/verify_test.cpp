@@ -30,9 +30,7 @@ std::string base64_key(const TestKey& key) {
   return text;
 }
 
-Fault trust_fault(const std::string& text) {
-  return parse_trust(bytes(text)).fault();
-}
+Fault trust_fault(const std::string& text) { return parse_trust(bytes(text)).fault(); }
 
 }  // namespace
 
@@ -94,14 +92,12 @@ TEST_CASE("bad_signature: a pinned key's number on somebody else's signature") {
 
 TEST_CASE("bad_signature: a good signature over another payload") {
   const ByteVector other = {'o', 't', 'h', 'e', 'r'};
-  CHECK(verify_fault(assemble(kPayload, {signature_record(other, TestKey(1))}), {TestKey(1)}) ==
-        Fault::bad_signature);
+  CHECK(verify_fault(assemble(kPayload, {signature_record(other, TestKey(1))}), {TestKey(1)}) == Fault::bad_signature);
 }
 
 TEST_CASE("bad_signature: a legacy signature over the payload itself") {
   ByteVector record = signature_record(kPayload, TestKey(1));
-  crypto_sign_detached(record.data() + 8, nullptr, kPayload.data(), kPayload.size(),
-                       TestKey(1).secret_key.data());
+  crypto_sign_detached(record.data() + 8, nullptr, kPayload.data(), kPayload.size(), TestKey(1).secret_key.data());
   CHECK(verify_fault(assemble(kPayload, {record}), {TestKey(1)}) == Fault::bad_signature);
 }
 
@@ -110,8 +106,8 @@ TEST_CASE("threshold_not_met: one key twice towards a threshold of two") {
   const std::vector<TestKey> keys{TestKey(1), TestKey(2)};
   CHECK(verify_fault(assemble(kPayload, {record}), keys, 2) == Fault::threshold_not_met);
   CHECK(verify_fault(assemble(kPayload, {record, record}), keys, 2) == Fault::threshold_not_met);
-  CHECK(verify_fault(assemble(kPayload, {record, signature_record(kPayload, TestKey(1), "other")}), keys,
-                     2) == Fault::threshold_not_met);
+  CHECK(verify_fault(assemble(kPayload, {record, signature_record(kPayload, TestKey(1), "other")}), keys, 2) ==
+        Fault::threshold_not_met);
   const ByteVector both = assemble(kPayload, {record, signature_record(kPayload, TestKey(2))});
   CHECK(verify_fault(both, keys, 2) == Fault::none);
 }
@@ -124,8 +120,8 @@ TEST_CASE("an unknown key beside a pinned one neither helps nor hurts") {
 }
 
 TEST_CASE("a trust file: keys one after another, comments, blank lines, CRLF, a threshold") {
-  const std::string text = "untrusted comment: minisign public key 1\r\n" + base64_key(TestKey(1)) +
-                           "\r\n\n" + base64_key(TestKey(2)) + "\nthreshold 2\n" + base64_key(TestKey(3));
+  const std::string text = "untrusted comment: minisign public key 1\r\n" + base64_key(TestKey(1)) + "\r\n\n" +
+                           base64_key(TestKey(2)) + "\nthreshold 2\n" + base64_key(TestKey(3));
   const auto parsed = parse_trust(bytes(text));
   REQUIRE(parsed.ok());
   CHECK(parsed.value().count == 3);

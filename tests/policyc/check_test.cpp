@@ -11,15 +11,9 @@
 namespace x0x::policyc {
 namespace {
 
-Token literal(std::string text) {
-  return {Token::Kind::literal, std::move(text), {}};
-}
-Token integer() {
-  return {Token::Kind::integer, {}, {}};
-}
-Token url_path(std::string prefix) {
-  return {Token::Kind::url_path, std::move(prefix), {}};
-}
+Token literal(std::string text) { return {Token::Kind::literal, std::move(text), {}}; }
+Token integer() { return {Token::Kind::integer, {}, {}}; }
+Token url_path(std::string prefix) { return {Token::Kind::url_path, std::move(prefix), {}}; }
 
 // The rule as it is written down, one pair of tokens at a time.
 bool covers(const Token& a, const Token& b) {
@@ -70,8 +64,7 @@ TEST_CASE("shadowing is what comparing each command with each earlier one finds"
       for (int c = 0; c < 6; ++c) {
         Command& command = entry.commands.emplace_back();
         command.argv.push_back(literal("run"));
-        for (std::size_t n = random() % 3; n > 0; --n)
-          command.argv.push_back(choices[random() % choices.size()]);
+        for (std::size_t n = random() % 3; n > 0; --n) command.argv.push_back(choices[random() % choices.size()]);
         command.argv_span = {line++, 1, 1};
       }
     }

@@ -30,9 +30,7 @@ std::vector<std::string> corpus_files() {
   return files;
 }
 
-std::string base(const std::string& path) {
-  return std::filesystem::path(path).filename().string();
-}
+std::string base(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
 std::string announced(const std::string& path) {
   constexpr std::string_view kExpect = "# expect: ";
@@ -40,8 +38,7 @@ std::string announced(const std::string& path) {
   std::string first, second;
   std::getline(file, first);
   std::getline(file, second);
-  CHECK_MESSAGE((first.starts_with("# ") || first.starts_with("\xef\xbb\xbf# ")),
-                path << " describes itself");
+  CHECK_MESSAGE((first.starts_with("# ") || first.starts_with("\xef\xbb\xbf# ")), path << " describes itself");
   REQUIRE_MESSAGE(second.starts_with(kExpect), path << " says what to expect");
   return second.substr(kExpect.size());
 }
@@ -56,8 +53,8 @@ std::map<std::string, std::string> found(const std::vector<std::string>& files) 
   const auto document = nlohmann::json::parse(ran.out);
   for (const auto& d : document["diagnostics"]) {
     std::string& line = all[base(d["file"])];
-    line += fmt::format("{}{} {}:{}", line.empty() ? "" : ", ", d["code"].get<std::string>(),
-                        d["line"].get<int>(), d["column"].get<int>());
+    line += fmt::format("{}{} {}:{}", line.empty() ? "" : ", ", d["code"].get<std::string>(), d["line"].get<int>(),
+                        d["column"].get<int>());
   }
   return all;
 }
@@ -73,13 +70,9 @@ void check_files(bool back_end) {
   }
 }
 
-TEST_CASE("corpus files give what they announce") {
-  check_files(false);
-}
+TEST_CASE("corpus files give what they announce") { check_files(false); }
 
-TEST_CASE("corpus files about examples and ambiguity give what they announce") {
-  check_files(true);
-}
+TEST_CASE("corpus files about examples and ambiguity give what they announce") { check_files(true); }
 
 TEST_CASE("the name of a corpus file is its verdict") {
   for (const std::string& path : corpus_files()) {

@@ -44,13 +44,9 @@ std::string explain(const LoadedPolicy& loaded, const OwnedRequest& asked) {
   return explain_human(loaded, asked, asked.decide(loaded.compiled.table, 1'800'000'000));
 }
 
-std::string why(const std::vector<std::string>& argv) {
-  return nearest_rule(sample(), request(argv)).value().why;
-}
+std::string why(const std::vector<std::string>& argv) { return nearest_rule(sample(), request(argv)).value().why; }
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

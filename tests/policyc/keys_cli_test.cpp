@@ -101,8 +101,7 @@ TEST_CASE("the stock minisign verifies what we sign and detach") {
 
 TEST_CASE("a key pair of the stock minisign signs and verifies here") {
   const Desk desk;
-  REQUIRE(desk.minisign(
-              {"-G", "-W", "-p", desk.scratch.path("carol.pub"), "-s", desk.scratch.path("carol.key")}) == 0);
+  REQUIRE(desk.minisign({"-G", "-W", "-p", desk.scratch.path("carol.pub"), "-s", desk.scratch.path("carol.key")}) == 0);
   CHECK(desk.sign_with("carol").code == kExitOk);
   desk.trust("carol", "bob", 1);
   CHECK(desk.verify().code == kExitOk);
@@ -121,8 +120,8 @@ TEST_CASE("a key with a password goes both ways") {
   }
   CHECK(has(desk.scratch.text("dora.key"), "\nRWRTY0Iy"));  // Ed, Sc, B2
   desk.scratch.put("edge.payload", sample_payload());
-  CHECK(desk.minisign({"-S", "-s", desk.scratch.path("dora.key"), "-m", desk.scratch.path("edge.payload"),
-                       "-x", desk.scratch.path("dora.minisig")},
+  CHECK(desk.minisign({"-S", "-s", desk.scratch.path("dora.key"), "-m", desk.scratch.path("edge.payload"), "-x",
+                       desk.scratch.path("dora.minisig")},
                       "open sesame\n") == 0);
   CHECK(desk.attach("dora.minisig", "dora.pub").code == kExitOk);
   const PasswordPipe pipe("open sesame");
@@ -241,8 +240,7 @@ TEST_CASE("a signature file is attached only if everything about it is right") {
   const Desk desk;
   const std::vector<std::uint8_t> before = desk.scratch.bytes("edge.x0xp");
   desk.stock_signs("bob", "good", {"-t", "reviewed by bob"});
-  CHECK(has(desk.attach("good", "alice.pub").err,
-            "was made by key " + desk.id("bob") + ", which is not among"));
+  CHECK(has(desk.attach("good", "alice.pub").err, "was made by key " + desk.id("bob") + ", which is not among"));
 
   std::string text = desk.scratch.text("good");
   desk.scratch.put("comment", text.replace(text.find("by bob"), 6, "by eve"));
@@ -288,8 +286,7 @@ TEST_CASE("the options reach the commands, and help teaches") {
     app.parse(line);
     return run != nullptr;
   };
-  CHECK(parse("keygen -p " + desk.scratch.path("x.pub") + " -s " + desk.scratch.path("x.key") +
-              " --no-password"));
+  CHECK(parse("keygen -p " + desk.scratch.path("x.pub") + " -s " + desk.scratch.path("x.key") + " --no-password"));
   CHECK(run() == kExitOk);
   CHECK(parse("sign " + desk.table + " --key " + desk.scratch.path("x.key") + " --comment hi"));
   CHECK(run() == kExitOk);

@@ -37,8 +37,7 @@ Keys parser_keys() {
 
 // Every object of the schema that has a title is a table of the language.
 void collect(const json& node, Keys& keys) {
-  if (node.is_object() && node.contains("title") && node.contains("properties") &&
-      !node.contains("$schema")) {
+  if (node.is_object() && node.contains("title") && node.contains("properties") && !node.contains("$schema")) {
     CHECK(node["additionalProperties"] == false);
     for (const auto& property : node["properties"].items()) {
       CHECK_MESSAGE(property.value().contains("description"), property.key());
@@ -96,8 +95,7 @@ TEST_CASE("docs/diagnostics.md explains every code, and no other") {
     CHECK_MESSAGE(found != std::string::npos, heading);
     if (found != std::string::npos) at = found;
   }
-  for (std::size_t i = text.find("\n### "); i != std::string::npos; i = text.find("\n### ", i + 1))
-    ++sections;
+  for (std::size_t i = text.find("\n### "); i != std::string::npos; i = text.find("\n### ", i + 1)) ++sections;
   CHECK(sections == all_kinds().size());
 }
 

@@ -14,11 +14,10 @@ std::string lint(std::string_view argv, std::string_view more = "") {
 
 TEST_CASE("programs that run other programs want a reason") {
   for (const std::string_view program :
-       {"env",     "nice",    "nohup",  "stdbuf", "timeout", "time", "script", "setsid",
-        "taskset", "chrt",    "ionice", "sudo",   "doas",    "su",   "pkexec", "xargs",
-        "busybox", "toybox",  "find",   "ssh",    "tar",     "git",  "vi",     "less",
-        "man",     "gdb",     "make",   "awk",    "sed",     "sh",   "bash",   "dash",
-        "zsh",     "python3", "perl",   "ruby",   "node",    "php",  "lua5.4", "python3.11"}) {
+       {"env",    "nice", "nohup", "stdbuf",  "timeout", "time",  "script",  "setsid", "taskset", "chrt",
+        "ionice", "sudo", "doas",  "su",      "pkexec",  "xargs", "busybox", "toybox", "find",    "ssh",
+        "tar",    "git",  "vi",    "less",    "man",     "gdb",   "make",    "awk",    "sed",     "sh",
+        "bash",   "dash", "zsh",   "python3", "perl",    "ruby",  "node",    "php",    "lua5.4",  "python3.11"}) {
     CAPTURE(program);
     CHECK(runs_programs(program));
     CHECK(lint(fmt::format(R"(["/usr/bin/{}", "x"])", program)) == "W010 6:9");
@@ -44,12 +43,11 @@ TEST_CASE("code in the arguments of an interpreter is a stronger warning") {
 TEST_CASE("a URL path with an open end is a warning") {
   for (const std::string_view open :
        {"<URL_PATH>", "http://<URL_PATH>", "http:<URL_PATH>", "http:/<URL_PATH>", "file://<URL_PATH>",
-        "http://web<URL_PATH>", "http://web:<URL_PATH>", "http://[::1]<URL_PATH>", "--file=<URL_PATH>",
-        "@<URL_PATH>", "--url=https://<URL_PATH>", "http://user:pw@web<URL_PATH>"})
+        "http://web<URL_PATH>", "http://web:<URL_PATH>", "http://[::1]<URL_PATH>", "--file=<URL_PATH>", "@<URL_PATH>",
+        "--url=https://<URL_PATH>", "http://user:pw@web<URL_PATH>"})
     CHECK_MESSAGE(lint(fmt::format(R"(["get", "{}"])", open)) == "W012 6:16", open);
-  for (const std::string_view fixed :
-       {"http://web:80<URL_PATH>", "http://web/<URL_PATH>", "http://web/api<URL_PATH>",
-        "http://[::1]:80<URL_PATH>", "/srv<URL_PATH>", "--url=http://web:1<URL_PATH>"})
+  for (const std::string_view fixed : {"http://web:80<URL_PATH>", "http://web/<URL_PATH>", "http://web/api<URL_PATH>",
+                                       "http://[::1]:80<URL_PATH>", "/srv<URL_PATH>", "--url=http://web:1<URL_PATH>"})
     CHECK_MESSAGE(lint(fmt::format(R"(["get", "{}"])", fixed)).empty(), fixed);
 }
 

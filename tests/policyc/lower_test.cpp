@@ -40,8 +40,7 @@ TEST_CASE("sixteen live positions are compiled, seventeen are refused with the r
   CHECK_FALSE(lower(policy({entry(1, 1, argvs)})).too_ambiguous.has_value());
   CHECK(open_policy(policy({entry(1, 1, argvs)})).fault == Fault::none);
   argvs.push_back({"get", prefix + "<URL_PATH>"});
-  const policyc::Trie trie =
-      lower(policy({entry(1, 1, {{"ls"}}), entry(1, 1, argvs), entry(1, 1, {{"ps"}})}));
+  const policyc::Trie trie = lower(policy({entry(1, 1, {{"ls"}}), entry(1, 1, argvs), entry(1, 1, {{"ps"}})}));
   REQUIRE(trie.too_ambiguous.has_value());
   CHECK(*trie.too_ambiguous == 17);
   CHECK(open_policy(policy({entry(1, 1, argvs)})).fault == Fault::bad_width);

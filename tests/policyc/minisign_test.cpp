@@ -40,9 +40,7 @@ constexpr const char* kStockMinisig =
     "trusted comment: tc\n"
     "MBOMQ8Bavxz/1sKA4fSgBAQIrJ1BCzzQPxx8jwEOPu2B1FhJBpuFpwst0WCmniDWljgLiyNrL1rJFF1xFsApDw==\n";
 
-Bytes bytes_of(std::string_view text) {
-  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-}
+Bytes bytes_of(std::string_view text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
 
 std::string with(std::string text, std::string_view from, std::string_view to) {
   return text.replace(text.find(from), from.size(), to);
@@ -65,9 +63,7 @@ std::string secret_refusal(const std::string& text) {
 std::string minisig_refusal(const std::string& text) {
   return refusal([&] { parse_minisig(text, "m"); });
 }
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 TEST_CASE("the stock program's public key is read, shown and written back byte for byte") {
   const std::vector<PublicKey> keys = parse_public_keys(bytes_of(kStockPublic), "p");

@@ -12,8 +12,7 @@ namespace x0x::policyc {
 namespace {
 
 std::string corpus_file(const std::string& name) {
-  std::ifstream file(std::string(std::getenv("X0X_SOURCE_ROOT")) + "/corpus/policies/" + name,
-                     std::ios::binary);
+  std::ifstream file(std::string(std::getenv("X0X_SOURCE_ROOT")) + "/corpus/policies/" + name, std::ios::binary);
   REQUIRE(file.good());
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -102,8 +101,7 @@ TEST_CASE("the sample policy has 17 commands in 4 entries") {
 }
 
 TEST_CASE("warnings are lowered to the maximum") {
-  const Checked checked =
-      check_text("[exec]\nmax_stdout_bytes = 10\nmax_stderr_bytes = 20\nmax_duration_secs = 5\n");
+  const Checked checked = check_text("[exec]\nmax_stdout_bytes = 10\nmax_stderr_bytes = 20\nmax_duration_secs = 5\n");
   REQUIRE(checked.policy.has_value());
   CHECK(checked.policy->exec.warn_stdout_bytes == 10);
   CHECK(checked.policy->exec.warn_stderr_bytes == 20);
@@ -147,8 +145,7 @@ TEST_CASE("keys that are elsewhere at home say so") {
 }
 
 TEST_CASE("near misses of the top-level names are errors, others are warnings") {
-  for (const std::string_view name :
-       {"exce", "exe", "Exec", "EXEC", "execs", "xec", "polcy", "Policy", "plicy"})
+  for (const std::string_view name : {"exce", "exe", "Exec", "EXEC", "execs", "xec", "polcy", "Policy", "plicy"})
     CHECK_MESSAGE(check_text(fmt::format("[{}]\n", name)).summary() == "E013 1:2", name);
   for (const std::string_view name : {"owner", "allow", "metadata", "acl", "tool"})
     CHECK_MESSAGE(check_text(fmt::format("[{}]\n", name)).summary() == "W001 1:2", name);
@@ -165,8 +162,7 @@ TEST_CASE("limits of a token are met exactly") {
   CHECK(check_text(one_command(argv + "]")).summary().empty());
   CHECK(check_text(one_command(argv + ",\"\"]")).summary().find("E029 6:") == 0);
   CHECK(check_text(one_command("[\"x\"]", "env = { A = \"" + longest.substr(2) + "\" }")).summary().empty());
-  CHECK(check_text(one_command("[\"x\"]", "env = { A = \"" + longest.substr(1) + "\" }")).summary() ==
-        "E030 7:13");
+  CHECK(check_text(one_command("[\"x\"]", "env = { A = \"" + longest.substr(1) + "\" }")).summary() == "E030 7:13");
 }
 
 TEST_CASE("numbers at the edges") {

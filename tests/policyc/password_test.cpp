@@ -64,8 +64,7 @@ class Asking {
 
  private:
   [[noreturn]] static void ask(bool twice) {
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
-      std::signal(number, SIG_DFL);  // not doctest's
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(number, SIG_DFL);  // not doctest's
     try {
       const SecretBytes password =
           twice ? ask_new_password(PasswordSource{}) : ask_password(PasswordSource{}, "Password: ");
@@ -82,9 +81,7 @@ class Asking {
   std::size_t seen_ = 0;
 };
 
-int exit_code(int status) {
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
+int exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
 
 TEST_CASE("a password is read from the terminal and not shown") {
   Asking child(false);

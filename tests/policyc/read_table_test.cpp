@@ -13,8 +13,7 @@ using namespace x0x::test;
 namespace {
 
 policyc::Policy everything() {
-  policyc::Policy source =
-      policy({entry(1, 2, {{"systemctl", "restart", "<INT>"}, {"ls"}}), entry(1, 3, {{"id"}})});
+  policyc::Policy source = policy({entry(1, 2, {{"systemctl", "restart", "<INT>"}, {"ls"}}), entry(1, 3, {{"id"}})});
   source.name = "fleet";
   source.version = 42;
   source.not_before = 10;

@@ -39,8 +39,7 @@ TEST_CASE("nothing from the file reaches the terminal as it is") {
 }
 
 TEST_CASE("a long line is cut around the caret") {
-  const std::string shown =
-      render(std::string(100000, 'a') + "XYZ" + std::string(100000, 'b'), {1, 100001, 3});
+  const std::string shown = render(std::string(100000, 'a') + "XYZ" + std::string(100000, 'b'), {1, 100001, 3});
   CHECK(shown.size() < 400);
   CHECK(shown.find("aaaXYZbbb") != std::string::npos);
   const std::size_t line = shown.find("| …") + 2, caret_line = shown.find("      | ", line) + 8;
@@ -64,8 +63,7 @@ TEST_CASE("a file shows its first hundred problems and counts the rest") {
   const std::string shown = render_human(make_source("f", "x"), diagnostics, false);
   CHECK(shown.find("f: 50 more not shown") != std::string::npos);
   std::size_t count = 0;
-  for (std::size_t at = shown.find("error["); at != std::string::npos; at = shown.find("error[", at + 1))
-    ++count;
+  for (std::size_t at = shown.find("error["); at != std::string::npos; at = shown.find("error[", at + 1)) ++count;
   CHECK(count == 100);
 }
 

@@ -102,8 +102,7 @@ TEST_CASE("a key signs a table once: the newer signature stays") {
 
 TEST_CASE("no more signatures than the reader takes") {
   std::vector<Signature> signatures;
-  for (std::uint8_t i = 0; i < blob::kMaxSignatures; ++i)
-    add_signature(signatures, Signature{{i}, {}, {}, ""});
+  for (std::uint8_t i = 0; i < blob::kMaxSignatures; ++i) add_signature(signatures, Signature{{i}, {}, {}, ""});
   CHECK_NOTHROW(add_signature(signatures, Signature{{0}, {}, {}, "again"}));
   CHECK_THROWS_AS(add_signature(signatures, Signature{{99}, {}, {}, ""}), UserError);
 }

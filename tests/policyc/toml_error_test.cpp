@@ -23,8 +23,7 @@ TEST_CASE("syntax errors say what to do") {
   CHECK(told("a = {b = 1").find("the file ends inside a table (close it with `}`)") != std::string::npos);
   CHECK(told("a = \"x").find("the file ends inside a string") != std::string::npos);
   CHECK(told("[a").find("the file ends inside a table header") != std::string::npos);
-  CHECK(told("a = [1 2]") ==
-        "E003 1:8 +1 expected comma or closing `]`, found `2` (put a comma between the elements)");
+  CHECK(told("a = [1 2]") == "E003 1:8 +1 expected comma or closing `]`, found `2` (put a comma between the elements)");
   CHECK(told("a = nope, 1").find("E003 1:5") == 0);
   CHECK(told("a = True") ==
         "E003 1:5 +4 this is not a TOML value (booleans are `true` and `false`; text needs quotes: `\"…\"`)");
@@ -41,15 +40,12 @@ TEST_CASE("a second definition says where the first one is") {
   CHECK(told("a = 1\nb = 2\na = 3\n") == "E004 3:1 +1 `a` is defined twice (it is first defined on line 1)");
   CHECK(told("[x]\na = 1\n[[y]]\na = 2\n[[y]]\na = 3\n a  = 4\n") ==
         "E004 7:2 +1 `a` is defined twice (it is first defined on line 6)");
-  CHECK(told("[exec]\n[policy]\n[exec]\n") ==
-        "E004 3:2 +4 `exec` is defined twice (it is first defined on line 1)");
+  CHECK(told("[exec]\n[policy]\n[exec]\n") == "E004 3:2 +4 `exec` is defined twice (it is first defined on line 1)");
   CHECK(told("[[a.b]]\nx = 1\n[a.b]\n")
             .find("E004 3:2 +3 `a.b` is defined twice (it is first defined on line 1\n"
                   "write an array of tables with double brackets") == 0);
   CHECK(told("k = { a = 1, a = 2 }").find("E004 1:14 +1 `a` is defined twice") == 0);
-  CHECK(
-      told("a.b = 1\na.b = 2\n").find("E004 2:1 +3 `a.b` is defined twice (it is first defined on line 1)") ==
-      0);
+  CHECK(told("a.b = 1\na.b = 2\n").find("E004 2:1 +3 `a.b` is defined twice (it is first defined on line 1)") == 0);
 }
 
 TEST_CASE("an error at the very end has a place") {

@@ -30,8 +30,7 @@ TEST_CASE("nesting is counted outside strings and comments only") {
   CHECK(limit_broken("a = \"" + repeat("[", 99) + "\"\n# " + repeat("{", 99)).empty());
   CHECK(limit_broken("a = '" + repeat("[", 99) + "\\'\nb = \"\\\"" + repeat("[", 99) + "\"").empty());
   CHECK(
-      limit_broken("a = \"\"\"\n\"\" " + repeat("[", 99) + "\"\"\"\"\"\nb = ''' ' " + repeat("[", 99) + "'''")
-          .empty());
+      limit_broken("a = \"\"\"\n\"\" " + repeat("[", 99) + "\"\"\"\"\"\nb = ''' ' " + repeat("[", 99) + "'''").empty());
   CHECK(limit_broken("a = \"\"\nb = " + repeat("[", 33)) != "");
   CHECK(limit_broken(repeat("a = [[1]]\n", 1000)).empty());
 }
@@ -44,8 +43,7 @@ TEST_CASE("a key may have 16 parts, a hundred thousand crash nothing") {
 }
 
 TEST_CASE("the number of values is bounded") {
-  CHECK(limit_broken("a = [" + repeat("1,", kMaxValues) + "]").find("more than 4000000 values") !=
-        std::string::npos);
+  CHECK(limit_broken("a = [" + repeat("1,", kMaxValues) + "]").find("more than 4000000 values") != std::string::npos);
 }
 
 // Every code point of the value must be found where it stands in the text.

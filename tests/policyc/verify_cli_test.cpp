@@ -99,8 +99,7 @@ TEST_CASE("verify refuses in one line that names the fault") {
   std::vector<std::uint8_t> file = desk.scratch.bytes("edge.x0xp");
   file[blob::kHeaderPolicyVersion] ^= 1;
   desk.scratch.put("edge.x0xp", file);
-  refused("bad_signature: a signature by a pinned key does not match the table (signed by " +
-          desk.id("alice") + ")");
+  refused("bad_signature: a signature by a pinned key does not match the table (signed by " + desk.id("alice") + ")");
 
   std::vector<std::uint8_t> payload = sample_payload();
   payload[blob::kHeaderFlags] = 0xff;
@@ -120,8 +119,8 @@ TEST_CASE("a comment that was changed under a good signature is refused and neve
   desk.scratch.put("edge.x0xp", assemble(parts.payload, parts.signatures));
   const Said said = desk.detach("base");
   CHECK(said.code == kExitRefused);
-  CHECK(said.err == desk.table + ": bad_comment: the trusted comment of key " + desk.id("alice") +
-                        " is not signed by that key\n");
+  CHECK(said.err ==
+        desk.table + ": bad_comment: the trusted comment of key " + desk.id("alice") + " is not signed by that key\n");
   CHECK_FALSE(std::filesystem::exists(desk.scratch.path("base.payload")));
 }
 

@@ -22,8 +22,7 @@ constexpr uid_t kOrdinary = 64123;
 std::string make_cgroup() {
   for (const char* mount : {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"}) {
     const std::string group = std::string(mount) + "/x0x-test-" + std::to_string(getpid());
-    if (access((std::string(mount) + "/cgroup.procs").c_str(), W_OK) != 0 || mkdir(group.c_str(), 0755) != 0)
-      continue;
+    if (access((std::string(mount) + "/cgroup.procs").c_str(), W_OK) != 0 || mkdir(group.c_str(), 0755) != 0) continue;
     for (const char* file : {"", "/cgroup.procs", "/cgroup.threads", "/cgroup.subtree_control"})
       if (chown((group + file).c_str(), kOrdinary, kOrdinary) != 0) perror("chown");
     return group;

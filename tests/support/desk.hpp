@@ -19,9 +19,7 @@
 
 namespace x0x::policyc {
 
-inline bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
+inline bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 // What a command said, and how it ended.
 struct Said {
@@ -115,16 +113,10 @@ struct Desk {
     return run_program(arguments, input);
   }
   // `minisign -S` over the table's payload.
-  void stock_signs(const std::string& name, const std::string& minisig,
-                   std::vector<std::string> more = {}) const {
+  void stock_signs(const std::string& name, const std::string& minisig, std::vector<std::string> more = {}) const {
     scratch.put("edge.payload", sample_payload());
-    std::vector<std::string> arguments{"-S",
-                                       "-s",
-                                       scratch.path(name + ".key"),
-                                       "-m",
-                                       scratch.path("edge.payload"),
-                                       "-x",
-                                       scratch.path(minisig)};
+    std::vector<std::string> arguments{
+        "-S", "-s", scratch.path(name + ".key"), "-m", scratch.path("edge.payload"), "-x", scratch.path(minisig)};
     arguments.insert(arguments.end(), more.begin(), more.end());
     REQUIRE(minisign(arguments) == 0);
   }

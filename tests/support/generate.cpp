@@ -7,9 +7,7 @@ namespace {
 std::size_t below(Random& random, std::size_t n) {
   return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
 }
-bool one_in(Random& random, std::size_t n) {
-  return below(random, n) == 0;
-}
+bool one_in(Random& random, std::size_t n) { return below(random, n) == 0; }
 
 template <class T>
 const T& pick(Random& random, const std::vector<T>& from) {
@@ -56,8 +54,7 @@ const std::vector<std::string>& patterns() {
 
 // Something a token of this kind matches, or nearly.
 std::string request_token(Random& random, const policyc::Token& pattern) {
-  static const std::vector<std::string> ints{"1",  "12", "999999", "1000000", "0",
-                                             "01", "+1", "1 ",     "",        "1e5"};
+  static const std::vector<std::string> ints{"1", "12", "999999", "1000000", "0", "01", "+1", "1 ", "", "1e5"};
   static const std::vector<std::string> paths{"/",     "/a", "/a/b", "/a/b/c", "//",   "/..",  "/a..",   "/.",
                                               "/a.b.", "a",  "",     "/x y",   "/-_.", "/%2e", "/a/../b"};
   if (pattern.kind == policyc::Token::Kind::integer) return pick(random, ints);
@@ -93,8 +90,7 @@ policyc::Policy random_policy(Random& random) {
       } else {
         command.argv.push_back(token(pick(random, programs())));
       }
-      while (command.argv.size() < 6 && !one_in(random, 3))
-        command.argv.push_back(token(pick(random, patterns())));
+      while (command.argv.size() < 6 && !one_in(random, 3)) command.argv.push_back(token(pick(random, patterns())));
       if (one_in(random, 6)) command.stdin_allowed = false;
       if (one_in(random, 6)) command.max_stdin_bytes = 1 + below(random, 4);
       if (one_in(random, 6)) command.max_duration_secs = 1 + below(random, 5);
@@ -120,13 +116,11 @@ OwnedRequest random_request(Random& random, const policyc::Policy& policy) {
   if (one_in(random, 8) && !request.argv.empty()) request.argv.pop_back();
   if (one_in(random, 8) && !request.argv.empty())
     request.argv[below(random, request.argv.size())] = request_token(random, token(pick(random, patterns())));
-  if (one_in(random, 40) && !request.argv.empty())
-    request.argv.back().push_back(";|&><`$\n"[below(random, 9)]);
+  if (one_in(random, 40) && !request.argv.empty()) request.argv.back().push_back(";|&><`$\n"[below(random, 9)]);
   request.cwd_present = one_in(random, 40);
   if (one_in(random, 5)) request.stdin_bytes = below(random, 6);
   if (one_in(random, 20)) request.stdin_bytes = 1'048'576 + below(random, 2);
-  if (one_in(random, 5))
-    request.timeout_ms = static_cast<std::uint32_t>(below(random, 22) * 500 + below(random, 3));
+  if (one_in(random, 5)) request.timeout_ms = static_cast<std::uint32_t>(below(random, 22) * 500 + below(random, 3));
   return request;
 }
 

@@ -30,9 +30,7 @@ void say(const char* what, long value) {
 }
 
 // 0, or the errno.
-long result(long returned) {
-  return returned < 0 ? errno : 0;
-}
+long result(long returned) { return returned < 0 ? errno : 0; }
 
 // What it was given, one fact per line.
 int state(int argc, char** argv) {
@@ -115,8 +113,7 @@ int writes(const std::string& d) {
   char name[128] = {};
   memcpy(name, &un.sa_family, sizeof un.sa_family);
   snprintf(name + 2, sizeof name - 2, "%s", path("sock").c_str());
-  say("bind",
-      result(bind(s, reinterpret_cast<sockaddr*>(name), static_cast<socklen_t>(strlen(name + 2) + 3))));
+  say("bind", result(bind(s, reinterpret_cast<sockaddr*>(name), static_cast<socklen_t>(strlen(name + 2) + 3))));
   say("read", close_after(open(path("file").c_str(), O_RDONLY)));
   say("list", close_after(open(d.c_str(), O_RDONLY | O_DIRECTORY)));
   say("dev_null", close_after(open("/dev/null", O_WRONLY | O_TRUNC)));

@@ -37,9 +37,7 @@ bool matches(const policyc::Command& command, const std::vector<std::string>& ar
   return true;
 }
 
-std::uint64_t smallest(std::uint64_t cap, std::uint64_t other) {
-  return other == 0 ? cap : std::min(cap, other);
-}
+std::uint64_t smallest(std::uint64_t cap, std::uint64_t other) { return other == 0 ? cap : std::min(cap, other); }
 
 }  // namespace
 
@@ -53,10 +51,8 @@ bool reference_is_url_path(const std::string& token) {
   return re2::RE2::FullMatch(token, pattern) && token.find("..") == std::string::npos;
 }
 
-ReferenceVerdict reference_decide(const policyc::Policy& policy, const OwnedRequest& request,
-                                  std::uint64_t now) {
-  if (!policy.exec.enabled || now < policy.not_before.value_or(0) ||
-      (policy.expires && now >= *policy.expires))
+ReferenceVerdict reference_decide(const policyc::Policy& policy, const OwnedRequest& request, std::uint64_t now) {
+  if (!policy.exec.enabled || now < policy.not_before.value_or(0) || (policy.expires && now >= *policy.expires))
     return {false, DenialReason::exec_disabled};
   if (request.argv.empty()) return {false, DenialReason::argv_not_allowed};
   if (request.cwd_present) return {false, DenialReason::cwd_not_allowed};
@@ -73,8 +69,8 @@ ReferenceVerdict reference_decide(const policyc::Policy& policy, const OwnedRequ
       if (ours && matches(command, request.argv)) {
         const std::uint64_t stdin_cap =
             command.stdin_allowed ? smallest(policy.exec.max_stdin_bytes, command.max_stdin_bytes) : 0;
-        const std::uint64_t seconds = smallest(
-            smallest(policy.exec.max_duration_secs, entry.max_duration_secs), command.max_duration_secs);
+        const std::uint64_t seconds =
+            smallest(smallest(policy.exec.max_duration_secs, entry.max_duration_secs), command.max_duration_secs);
         if (request.stdin_bytes > stdin_cap) return {false, DenialReason::stdin_too_large, rule};
         if (request.timeout_ms > 1000 * seconds) return {false, DenialReason::timeout_too_large, rule};
         return {true, {}, rule};

@@ -16,8 +16,6 @@ inline Policy sample_policy(std::uint64_t version = 42) {
   return policy;
 }
 
-inline std::vector<std::uint8_t> sample_payload(std::uint64_t version = 42) {
-  return emit(sample_policy(version));
-}
+inline std::vector<std::uint8_t> sample_payload(std::uint64_t version = 42) { return emit(sample_policy(version)); }
 
 }  // namespace x0x::policyc

@@ -80,8 +80,7 @@ inline int run_program(std::vector<std::string> arguments, const std::string& in
   const int failed = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   close(pipe_ends[0]);
-  if (failed == 0 && write(pipe_ends[1], input.data(), input.size()) < 0)
-    throw std::runtime_error("no input");
+  if (failed == 0 && write(pipe_ends[1], input.data(), input.size()) < 0) throw std::runtime_error("no input");
   close(pipe_ends[1]);
   if (failed != 0) throw std::runtime_error("cannot run " + arguments[0]);
   int status = 0;

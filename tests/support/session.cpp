@@ -47,9 +47,7 @@ void drain(int& fd, std::string& into) {
 
 }  // namespace
 
-std::string probe_path() {
-  return std::filesystem::absolute(X0X_PROBE).string();
-}
+std::string probe_path() { return std::filesystem::absolute(X0X_PROBE).string(); }
 
 Plan::Plan(std::vector<std::string> probe_arguments) {
   argv_ = {probe_path()};
@@ -93,8 +91,7 @@ Session::~Session() {
 }
 
 void Session::step_once() {
-  pollfd fds[] = {
-      {spawned.control, POLLIN, 0}, {spawned.stdout_fd, POLLIN, 0}, {spawned.stderr_fd, POLLIN, 0}};
+  pollfd fds[] = {{spawned.control, POLLIN, 0}, {spawned.stdout_fd, POLLIN, 0}, {spawned.stderr_fd, POLLIN, 0}};
   REQUIRE(poll(fds, 3, 60'000) > 0);
   drain(spawned.stdout_fd, out);
   drain(spawned.stderr_fd, err);
@@ -105,8 +102,7 @@ void Session::step_once() {
   for (int i = 0; i < n; ++i) {
     CHECK_FALSE(gone);  // nothing follows it
     if (events[i].kind == EventKind::started) started = events[i].value;
-    if (events[i].kind == EventKind::failed)
-      failed = static_cast<SpawnStep>(events[i].value), error = events[i].error;
+    if (events[i].kind == EventKind::failed) failed = static_cast<SpawnStep>(events[i].value), error = events[i].error;
     if (events[i].kind == EventKind::exited) exited = true, status = events[i].value;
     if (events[i].kind == EventKind::gone) gone = true;
   }
@@ -165,9 +161,7 @@ bool alive(pid_t pid) {
   return kill(pid, 0) == 0 || errno != ESRCH;
 }
 
-long count_alive(const std::vector<pid_t>& pids) {
-  return std::count_if(pids.begin(), pids.end(), alive);
-}
+long count_alive(const std::vector<pid_t>& pids) { return std::count_if(pids.begin(), pids.end(), alive); }
 
 std::string temporary_directory() {
   char path[] = "/tmp/x0x-test-XXXXXX";
@@ -175,9 +169,7 @@ std::string temporary_directory() {
   return path;
 }
 
-void remove_tree(const std::string& path) {
-  std::filesystem::remove_all(path);
-}
+void remove_tree(const std::string& path) { std::filesystem::remove_all(path); }
 
 void write_file(const std::string& path, const std::string& content, unsigned mode) {
   std::ofstream(path, std::ios::binary) << content;

@@ -46,8 +46,7 @@ ByteVector signature_record(const ByteVector& payload, const TestKey& key, const
   crypto_sign_detached(signature.data(), nullptr, hash.data(), hash.size(), key.secret_key.data());
   ByteVector signed_comment(signature.begin(), signature.end());
   signed_comment.insert(signed_comment.end(), comment.begin(), comment.end());
-  crypto_sign_detached(global.data(), nullptr, signed_comment.data(), signed_comment.size(),
-                       key.secret_key.data());
+  crypto_sign_detached(global.data(), nullptr, signed_comment.data(), signed_comment.size(), key.secret_key.data());
   ByteVector record(key.number.begin(), key.number.end());
   record.insert(record.end(), signature.begin(), signature.end());
   record.insert(record.end(), global.begin(), global.end());
@@ -72,14 +71,11 @@ OpenTable open_signed(const ByteVector& payload) {
   return table;
 }
 
-OpenTable open_policy(const policyc::Policy& policy) {
-  return open_signed(policyc::emit(policy));
-}
+OpenTable open_policy(const policyc::Policy& policy) { return open_signed(policyc::emit(policy)); }
 
 policyc::Token token(const std::string& text) {
   if (text == "<INT>") return {policyc::Token::Kind::integer, "", {}};
-  if (text.ends_with("<URL_PATH>"))
-    return {policyc::Token::Kind::url_path, text.substr(0, text.size() - 10), {}};
+  if (text.ends_with("<URL_PATH>")) return {policyc::Token::Kind::url_path, text.substr(0, text.size() - 10), {}};
   return {policyc::Token::Kind::literal, text, {}};
 }
 
@@ -95,8 +91,7 @@ policyc::Id id(std::uint8_t byte) {
   return id;
 }
 
-policyc::Entry entry(std::uint8_t agent, std::uint8_t machine,
-                     const std::vector<std::vector<std::string>>& argvs) {
+policyc::Entry entry(std::uint8_t agent, std::uint8_t machine, const std::vector<std::vector<std::string>>& argvs) {
   policyc::Entry entry;
   entry.agent = id(agent);
   entry.machine = id(machine);

@@ -25,8 +25,7 @@ TrustedKeys trust(const std::vector<TestKey>& keys, std::uint32_t threshold);
 
 // payload, records and trailer, exactly as given
 ByteVector assemble(const ByteVector& payload, const std::vector<ByteVector>& records);
-ByteVector signature_record(const ByteVector& payload, const TestKey& key,
-                            const std::string& comment = "test");
+ByteVector signature_record(const ByteVector& payload, const TestKey& key, const std::string& comment = "test");
 ByteVector sign(const ByteVector& payload, const TestKey& key = TestKey(1));
 
 // A table that owns its bytes.
@@ -42,8 +41,7 @@ OpenTable open_policy(const policyc::Policy& policy);
 policyc::Token token(const std::string& text);
 policyc::Command command(const std::vector<std::string>& argv);
 policyc::Id id(std::uint8_t byte);
-policyc::Entry entry(std::uint8_t agent, std::uint8_t machine,
-                     const std::vector<std::vector<std::string>>& argvs);
+policyc::Entry entry(std::uint8_t agent, std::uint8_t machine, const std::vector<std::vector<std::string>>& argvs);
 policyc::Policy policy(const std::vector<policyc::Entry>& entries);
 
 // A request that owns its bytes.
