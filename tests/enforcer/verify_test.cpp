@@ -154,10 +154,10 @@ TEST_CASE("faults of a trust file, each with its name") {
 }
 
 TEST_CASE("fault names and messages are all different") {
-  std::vector<std::string> names(std::begin(kFaultNames), std::end(kFaultNames));
-  std::vector<std::string> messages(std::begin(kFaultMessages), std::end(kFaultMessages));
-  for (auto* all : {&names, &messages}) {
-    std::sort(all->begin(), all->end());
-    CHECK(std::adjacent_find(all->begin(), all->end()) == all->end());
+  for (const std::size_t column : {0u, 1u}) {
+    std::vector<std::string> texts;
+    for (const auto& fault : kFaultTexts) texts.push_back(fault[column]);
+    std::sort(texts.begin(), texts.end());
+    CHECK(std::adjacent_find(texts.begin(), texts.end()) == texts.end());
   }
 }

@@ -61,7 +61,7 @@ kinds = {str(value): name for value, name in kaitai["enums"]["kind"].items()}
 for name in ("Root", "Pair", "Literal", "Int", "UrlPath"):
     value = constants[f"Kind{name}"]
     check(kinds.get(value, "").replace("_", "") == name.lower(), f"kind {value} is not {name} in schema/x0xp.ksy")
-faults = set(re.findall(r"F\((\w+),", (ROOT / "enforcer/fault.hpp").read_text()))
+faults = set(re.findall(r"F\((\w+),", (ROOT / "schema/faults.hpp").read_text()))
 for name in re.findall(r"\*([a-z_]+_[a-z_]+|truncated)\*", text):
     check(name in faults, f"docs/format.md names a fault that does not exist: {name}")
 
