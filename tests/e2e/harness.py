@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import pathlib
+import resource
 import select
 import shutil
 import signal
@@ -217,6 +218,11 @@ class Node:
                         notify.unlink(missing_ok=True)
             notify.unlink()
         return self
+
+    def limit_file_size(self, size):
+        """No file of the enforcer's may grow beyond this: what it writes then fails, as on a full disk."""
+        hard = resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE)[1]
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
 
     def read_errors(self):
         path = self.directory / "stderr"
