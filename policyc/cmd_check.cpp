@@ -93,9 +93,12 @@ void add_check_command(CLI::App& app, std::function<int()>& run) {
                                                        {"json", ReportFormat::json},
                                                        {"sarif", ReportFormat::sarif},
                                                        {"github", ReportFormat::github}};
-  command->add_option("--format", options->format, "human (standard error), json, sarif or github (standard output)")
-      ->transform(CLI::CheckedTransformer(formats))
-      ->option_text("FORMAT");
+  command
+      ->add_option_function<std::string>(
+          "--format", [options, formats](const std::string& format) { options->format = formats.at(format); },
+          "human (standard error), json, sarif or github (standard output)")
+      ->check(CLI::IsMember({"human", "json", "sarif", "github"}))
+      ->type_name("FORMAT");
   command->add_flag("--strict", options->strict, "Treat warnings as errors");
   command->footer(
       "Every problem of every file is listed, with its place and a code that docs/diagnostics.md "

@@ -110,18 +110,23 @@ void add_compile_command(CLI::App& app, std::function<int()>& run) {
   command->add_option("-o,--output", options->output, "The table to write, usually *.x0xp")
       ->required()
       ->type_name("OUT");
-  command->add_option("--key", options->key, "minisign secret key to sign with")->required()->type_name("SECRET");
-  command->add_option("--password-fd", options->password.descriptor,
-                      "Read the key's password from this file descriptor");
-  command->add_option("--policy-version", options->policy_version, "Instead of `version` in [policy]")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--key", options->key, "Sign with this secret key, a minisign file")
+      ->required()
+      ->type_name("SECRET");
+  command
+      ->add_option("--password-fd", options->password.descriptor,
+                   "Read the password from the first line of this descriptor; without it the terminal is asked")
+      ->type_name("N");
+  command->add_option("--policy-version", options->policy_version, "Use this instead of `version` in `[policy]`")
+      ->type_name("N")
+      ->check([](const std::string& text) { return text == "0" ? "versions start at 1" : ""; });
   command->add_option("--expires-in", options->expires_in, "Expire this long after now: 30d, 12h, 1d12h")
       ->type_name("DURATION");
   command->add_flag("--no-expiry", options->no_expiry, "Make a table that never expires");
-  command->add_option("--comment", options->comment,
-                      "Trusted comment of the signature; default: name, version, digest");
+  command->add_option("--comment", options->comment, "Trusted comment, signed too; without it: name, version, digest")
+      ->type_name("TEXT");
   command->add_flag("--strict", options->strict, "Treat warnings as errors");
-  command->add_flag("--force", options->force, "Overwrite a table of a higher version, or something that is no table");
+  command->add_flag("--force", options->force, "Overwrite a table of a higher version, or a file that is no table");
   command->footer(
       "Example:\n"
       "  x0x-policyc compile exec-acl.toml -o exec-policy.x0xp --key policy.key --expires-in 30d\n\n"

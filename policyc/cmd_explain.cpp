@@ -180,10 +180,13 @@ void add_explain_command(CLI::App& app, std::function<int()>& run) {
   command->add_option("POLICY", options->policy, "A policy file or a compiled table")->required();
   command->add_option("--agent", options->agent, "Agent id, 64 hexadecimal digits")->required()->type_name("HEX");
   command->add_option("--machine", options->machine, "Machine id, 64 hexadecimal digits")->required()->type_name("HEX");
-  command->add_option("--stdin-bytes", options->stdin_bytes, "As if the request carried this much standard input");
-  command->add_option("--timeout", options->timeout_secs, "As if the request asked for this many seconds");
+  command->add_option("--stdin-bytes", options->stdin_bytes, "As if the request carried this much standard input")
+      ->type_name("N");
+  command->add_option("--timeout", options->timeout_secs, "As if the request asked for this many seconds")
+      ->type_name("SECS");
   command->add_flag("--cwd", options->cwd, "As if the request named a working directory");
-  command->add_option("--at", options->at, "Decide as at this time, e.g. 2026-12-18T00:00:00Z; default: now");
+  command->add_option("--at", options->at, "Decide as at this time, such as 2026-12-18T00:00:00Z; without it: now")
+      ->type_name("TIME");
   add_format_option(*command, options->json);
   command->add_option("ARGV", options->argv, "The command and its arguments, after --")->required();
   command->footer(
@@ -199,7 +202,8 @@ void add_replay_command(CLI::App& app, std::function<int()>& run) {
   command->add_option("POLICY", options->policy, "A policy file or a compiled table")->required();
   command->add_option("LOG", options->log, "JSON lines with agent_id, machine_id and argv; - reads standard input")
       ->required();
-  command->add_option("--at", options->at, "Decide as at this time, e.g. 2026-12-18T00:00:00Z; default: now");
+  command->add_option("--at", options->at, "Decide as at this time, such as 2026-12-18T00:00:00Z; without it: now")
+      ->type_name("TIME");
   command->footer(
       "Prints one JSON object per request: log_line, decision, reason, rule, matched_acl, "
       "max_duration_secs.\n"

@@ -54,7 +54,7 @@ void lint_runner(const Command& command, Diagnostics& diagnostics) {
     if (token.kind != Token::Kind::literal || !takes_code(program, token.text)) continue;
     diagnostics.report(Kind::runs_given_code, token.span,
                        fmt::format("{} tells {} to run code from its arguments", quote(token.text), quote(program)),
-                       "put the code in a script, pin the script with `exe` and `sha256`, or say why in `reason`");
+                       "put the code in a script that only root can write to and allow that, or say why in `reason`");
     return;
   }
   diagnostics.report(Kind::runs_other_programs, command.argv[0].span,

@@ -232,7 +232,11 @@ class Cli(unittest.TestCase):
     def test_usage_errors_are_status_2_and_help_is_0(self):
         self.assertEqual(run().returncode, 2)
         self.assertEqual(run("compil").returncode, 2)
+        self.assertIn("did you mean `compile`?", run("compil").stderr)
         self.assertEqual(run("check").returncode, 2)
+        self.assertIn("(see `x0x-policyc check --help`)", run("check").stderr)
+        self.assertIn("versions start at 1", self.compile("--policy-version", "0").stderr)
+        self.assertIn("xml not in {human,json,sarif,github}", run("check", "--format", "xml", self.policy).stderr)
         for command in ("check", "compile", "keygen", "sign", "verify", "inspect", "decompile", "explain", "replay"):
             shown = run(command, "--help")
             self.assertEqual(shown.returncode, 0)
