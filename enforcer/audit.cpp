@@ -1,38 +1,39 @@
 #include "enforcer/audit.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <ctime>
+#include "enforcer/system.hpp"
 
 namespace x0x {
 
-namespace {
 std::uint64_t milliseconds(clockid_t clock) {
   timespec now{};
   clock_gettime(clock, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000000;
 }
-}  // namespace
-
-std::uint64_t unix_milliseconds() { return milliseconds(CLOCK_REALTIME); }
-std::uint64_t boot_milliseconds() { return milliseconds(CLOCK_BOOTTIME); }
 
 Fault check_audit(const char* path) {
   struct stat file {};
-  if (lstat(path, &file) == 0)
-    return S_ISREG(file.st_mode) && access(path, R_OK | W_OK) == 0 ? Fault::none : Fault::audit_not_writable;
-  char directory[4096];
-  const char* const name = std::strrchr(path, '/');
-  const int length = name != nullptr ? static_cast<int>(name + 1 - path) : 0;
-  std::snprintf(directory, sizeof directory, "%.*s.", length, path);
-  return access(directory, W_OK | X_OK) == 0 ? Fault::none : Fault::audit_not_writable;
+  char directory[PATH_MAX];
+  snprintf(directory, sizeof directory, "%s", path);
+  const bool usable = lstat(path, &file) == 0 ? S_ISREG(file.st_mode) && access(path, R_OK | W_OK) == 0
+                                              : access(dirname(directory), W_OK | X_OK) == 0;
+  return usable ? Fault::none : Fault::audit_not_writable;
+}
+
+// A record ends in `}` and a newline; whatever a crash left instead is ended with `~` and a newline, so no part of a
+// record is ever taken for a whole one.
+AuditTail find_tail(std::string_view text) {
+  AuditTail tail;
+  tail.unended = !text.empty() && text.back() != '\n';
+  tail.torn = tail.unended ? 1 : 0;  // the `~` to come
+  for (bool torn = tail.unended; !text.empty(); torn = false) {
+    if (text.back() == '\n') text.remove_suffix(1);
+    std::string_view line = text;
+    line.remove_prefix(text.rfind('\n') + 1);  // npos + 1 is 0
+    if (!torn && line.ends_with('}')) return tail.record = line, tail;
+    tail.torn += line.size();
+    text.remove_suffix(line.size());
+  }
+  return tail;
 }
 
 int Audit::open_file() const {
@@ -49,62 +50,49 @@ Fault Audit::attach(int fd) {
   struct stat file {};
   if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode)) return Fault::audit_not_writable;
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) return Fault::audit_in_use;
-  const std::span<char> room = queue_.last(kAuditTailBytes);
-  const off_t limit = static_cast<off_t>(room.size()), length = file.st_size < limit ? file.st_size : limit;
-  if (pread(fd, room.data(), static_cast<std::size_t>(length), file.st_size - length) != length)
+  char* const room = queue_.last(kAuditTailBytes).data();
+  const std::size_t size = static_cast<std::size_t>(file.st_size), length = std::min(size, kAuditTailBytes);
+  if (pread(fd, room, length, static_cast<off_t>(size - length)) != static_cast<ssize_t>(length))
     return Fault::audit_not_writable;
-
-  // A record ends in `}` and a newline; whatever a crash left instead is ended with `~` and a newline, so no
-  // part of a record is ever taken for a whole one.
-  std::string_view text(room.data(), static_cast<std::size_t>(length)), line;
-  const bool unended = !text.empty() && text.back() != '\n';
-  torn_ = unended ? 1 : 0;
-  for (bool torn = unended; !text.empty(); torn = false) {
-    if (text.back() == '\n') text.remove_suffix(1);
-    line = text;
-    line.remove_prefix(text.rfind('\n') + 1);  // npos + 1 is 0
-    if (!torn && line.ends_with('}')) break;
-    torn_ += line.size();
-    text.remove_suffix(line.size());
+  const AuditTail tail = find_tail({room, length});
+  if (tail.record.empty() ? length < size : !tail.record.starts_with("{\"seq\":")) return Fault::audit_not_ours;
+  torn_ = tail.torn;
+  if (fd_ < 0 && !tail.record.empty()) {
+    seq_ = strtoull(tail.record.data() + 7, nullptr, 10) + 1;
+    prev_ = digest_of(as_bytes(tail.record));
   }
-  if (text.empty() ? length < file.st_size : !line.starts_with("{\"seq\":")) return Fault::audit_not_ours;
-  if (fd_ < 0 && !text.empty()) {
-    seq_ = std::strtoull(line.data() + 7, nullptr, 10) + 1;
-    prev_ = digest_of(as_bytes(line));
-  }
-  if (unended) {
-    std::memmove(queue_.data() + 2, queue_.data(), used_);
-    std::memcpy(queue_.data(), "~\n", 2);
+  if (tail.unended) {
+    memmove(queue_.data() + 2, queue_.data(), used_);
+    memcpy(queue_.data(), "~\n", 2);
     used_ += 2;
   }
   if (fd_ >= 0) close(fd_);
   fd_ = fd;
+  written_ = 0;
   return Fault::none;
 }
 
 Fault Audit::reopen() {
   flush();  // what belongs to the old file, if it still takes it
-  struct stat before {
-  }, now{};
+  struct stat before = {}, now = {};
   const int fd = open_file();
-  Fault fault = Fault::none;
-  if (fstat(fd_, &before) != 0 || fstat(fd, &now) != 0 || before.st_ino != now.st_ino || before.st_dev != now.st_dev)
-    fault = attach(fd);
+  const bool same =
+      fstat(fd_, &before) == 0 && fstat(fd, &now) == 0 && before.st_ino == now.st_ino && before.st_dev == now.st_dev;
+  const Fault fault = same ? Fault::none : attach(fd);
   if (fd >= 0 && fd != fd_) close(fd);
-  if (fault != Fault::none) return fault;
-  written_ = 0;
-  record("log_reopened");
-  return Fault::none;
+  if (fault == Fault::none) record("log_reopened");
+  return fault;
 }
 
 Json& Audit::begin(std::string_view event) {
   record_ = Json(queue_.subspan(used_, queue_.size() - used_ - 1));
-  record_.begin('{').fields("seq", seq_, "prev", Hex{prev_.bytes}, "ts", Time{unix_milliseconds()}, "event", event);
-  return torn_ > 0 ? record_.fields("torn_bytes", torn_) : record_;
+  record_.write("{'seq':%,'prev':%,'ts':%,'event':%", seq_, Hex{prev_.bytes}, Time{milliseconds(CLOCK_REALTIME)},
+                event);
+  return torn_ > 0 ? record_.write(",'torn_bytes':%", torn_) : record_;
 }
 
 void Audit::finish(bool wait) {
-  if (record_.end('}').full()) {
+  if (record_.write("}").full()) {
     ++failures_;
     degraded_ = waiting_ = true;
     return;
@@ -117,8 +105,7 @@ void Audit::finish(bool wait) {
   waiting_ = waiting_ || wait;
 }
 
-// After a failed fdatasync the kernel forgets which pages it lost, so the same bytes go to the same place
-// once more.
+// After a failed fdatasync the kernel forgets which pages it lost, so the same bytes go to the same place once more.
 bool Audit::write_queue() {
   if (unsynced_) {
     const off_t start = lseek(fd_, 0, SEEK_CUR) - static_cast<off_t>(written_);
@@ -146,24 +133,24 @@ bool Audit::flush() {
   waiting_ = false;
   if (!degraded_) return true;
   degraded_ = false;
-  record("audit_recovered", "unrecorded", unrecorded_);
+  record("audit_recovered", ",'unrecorded':%", unrecorded_);
   unrecorded_ = 0;
   return flush();
 }
 
-void write_argv(Json& json, std::span<const Bytes> argv, Bytes block, bool digest_only) {
+void write_argv(Json& json, Bytes block, bool digest_only) {
   std::size_t shown = 0;
   if (!digest_only) {
-    json.key("argv").begin('[');
-    for (const Bytes token : argv.first(argv.size() < blob::kMaxArgc ? argv.size() : blob::kMaxArgc)) {
-      if (shown + token.size() >= kAuditArgvBytes) break;
-      shown += token.size() + 1;
-      json.value(token);
+    json.write(",'argv':[");
+    for (Bytes rest = block; !rest.empty(); shown = block.size() - rest.size()) {
+      const Bytes token = next_token(rest);
+      if (block.size() - rest.size() > kAuditArgvBytes) break;
+      json.write(shown == 0 ? "%" : ",%", token);
     }
-    json.end(']');
-    if (shown != block.size()) json.fields("argv_truncated", true);
+    json.write("]");
+    if (shown != block.size()) json.write(",'argv_truncated':true");
   }
-  if (shown != block.size()) json.fields("argv_blake2b", Hex{digest_of(block).bytes});
+  if (shown != block.size()) json.write(",'argv_blake2b':%", Hex{digest_of(block).bytes});
 }
 
 }  // namespace x0x

@@ -1,9 +1,11 @@
 // The audit log: one JSON object per line, each naming the digest of the line before.
 //
-// A record is on disk before what it allows happens: begin(), finish(), flush(), then act. What could not be
-// written is kept in order and tried again; until then the log is degraded and nothing new may be allowed. A
-// torn last line is closed off and said so, never deleted. Shown by tests/enforcer/audit_test.cpp.
+// A record is on disk before what it allows happens: begin(), finish(), flush(), then act. What could not be written is
+// kept in order and tried again; until then the log is degraded and nothing new may be allowed. A torn last line is
+// closed off and said so, never deleted. Shown by tests/enforcer/audit_test.cpp.
 #pragma once
+
+#include <time.h>
 
 #include "enforcer/json.hpp"
 #include "enforcer/verify.hpp"
@@ -14,28 +16,31 @@ inline constexpr std::size_t kAuditQueueBytes = 4u << 20;  // records that wait 
 inline constexpr std::size_t kAuditTailBytes = 1u << 20;   // more than two records of the largest kind
 inline constexpr std::size_t kAuditArgvBytes = 64u << 10;  // of argv in one record
 
-std::uint64_t unix_milliseconds();
-std::uint64_t boot_milliseconds();  // never goes back
+std::uint64_t milliseconds(clockid_t clock);
 
 // Whether the log could be opened, for `--check`; nothing is created.
 Fault check_audit(const char* path);
+
+// Where a chain goes on: the last whole record, and how many bytes after it a crash tore.
+struct AuditTail {
+  std::string_view record;
+  std::uint64_t torn = 0;
+  bool unended = false;  // the last line has no end yet
+};
+AuditTail find_tail(std::string_view text);
 
 class Audit {
  public:
   // Opens the log and finds the end of its chain. Path and queue must outlive this object.
   Fault open(const char* path, std::span<char> queue);
-
   // After SIGHUP: goes on in the file that has the path now, or on a fault in the one it has.
   Fault reopen();
 
   Json& begin(std::string_view event);
   void finish(bool wait = true);  // wait: something must not happen before this record is durable
-  template <class... Fields>
-  void record(std::string_view event, const Fields&... fields) {
-    if constexpr (sizeof...(fields) > 0)
-      begin(event).fields(fields...);
-    else
-      begin(event);
+  template <class... Values>
+  void record(std::string_view event, const char* format = "", const Values&... values) {
+    begin(event).write(format, values...);
     finish();
   }
   bool flush();  // true: every record so far is durable
@@ -63,7 +68,7 @@ class Audit {
   bool waiting_ = false, degraded_ = false, unsynced_ = false;
 };
 
-// `"argv":[…]`, or only its digest. Whole tokens up to a bound; a longer argv says so and adds its digest.
-void write_argv(Json& json, std::span<const Bytes> argv, Bytes block, bool digest_only);
+// `,"argv":[…]`, or only its digest. Whole tokens up to a bound; a longer argv says so and adds its digest.
+void write_argv(Json& json, Bytes block, bool digest_only);
 
 }  // namespace x0x

@@ -1,14 +1,6 @@
 #include "enforcer/endpoint.hpp"
 
-#include <fcntl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
+#include "enforcer/system.hpp"
 
 namespace x0x {
 
@@ -21,7 +13,7 @@ struct UnixAddress {
 
   explicit UnixAddress(std::string_view name) {
     if (name.empty() || name.size() >= sizeof address.sun_path) return;
-    std::memcpy(address.sun_path, name.data(), name.size());
+    memcpy(address.sun_path, name.data(), name.size());
     length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size() + (name[0] == '@' ? 0 : 1));
     if (name[0] == '@') address.sun_path[0] = '\0';
   }
@@ -29,10 +21,10 @@ struct UnixAddress {
 };
 
 bool passed_by_systemd() {
-  const char *pid = std::getenv("LISTEN_PID"), *count = std::getenv("LISTEN_FDS");
+  const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
   int listening = 0;
   socklen_t size = sizeof listening;
-  return pid != nullptr && count != nullptr && std::atol(pid) == getpid() && std::strcmp(count, "1") == 0 &&
+  return pid != nullptr && count != nullptr && atol(pid) == getpid() && strcmp(count, "1") == 0 &&
          getsockopt(kActivatedSocket, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 && listening == 1 &&
          fcntl(kActivatedSocket, F_SETFD, FD_CLOEXEC) == 0 && fcntl(kActivatedSocket, F_SETFL, O_NONBLOCK) == 0;
 }
@@ -70,7 +62,7 @@ Fault claim_socket(const char* path, int& fd) {
 }
 
 void notify_systemd(std::string_view state) {
-  const char* const path = std::getenv("NOTIFY_SOCKET");
+  const char* const path = getenv("NOTIFY_SOCKET");
   const UnixAddress to(path != nullptr ? path : "");
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (to.length > 0) sendto(fd, state.data(), state.size(), MSG_NOSIGNAL, to.get(), to.length);

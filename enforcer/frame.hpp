@@ -1,7 +1,7 @@
 // The trusted half of the frame codec: reads what a client may send, writes what a client is told.
 //
-// The reader is stricter than bincode: every byte of a message is accounted for, a frame in the wrong
-// direction is malformed. The bytes are docs/wire.md's. Shown by tests/enforcer/frame_test.cpp.
+// The reader is stricter than bincode: every byte of a message is accounted for, a frame in the wrong direction is
+// malformed. The bytes are docs/wire.md's. Shown by tests/enforcer/frame_test.cpp.
 #pragma once
 
 #include "enforcer/decide.hpp"
@@ -16,31 +16,36 @@ struct Address {
   std::uint8_t pair[blob::kPairBytes];  // agent id, machine id
   std::uint8_t request_id[wire::kRequestIdBytes];
 
-  Bytes agent() const { return {pair, wire::kIdBytes}; }
-  Bytes machine() const { return {pair + wire::kIdBytes, wire::kIdBytes}; }
+  Hex agent() const { return {{pair, wire::kIdBytes}}; }
+  Hex machine() const { return {{pair + wire::kIdBytes, wire::kIdBytes}}; }
+  Hex id() const { return {request_id}; }
 };
 
 // One decoded message. Everything points into the message's own bytes.
 struct Message {
-  std::uint8_t kind;
-  wire::Tag tag;
-  bool has_address;  // also set for a malformed message whose request id could still be read
-  Address address;
-  Bytes argv_block;    // every token followed by a NUL
-  std::uint32_t argc;  // tokens kept in argv
+  std::uint8_t kind = 0;
+  wire::Tag tag = {};
+  bool has_address = false;  // also set for a malformed message whose request id could still be read
+  bool cwd_present = false;
+  Address address = {};
+  Bytes argv_block;  // every token followed by a NUL; a NUL inside a token has become kNulInToken
+  std::uint32_t argc = 0, timeout_ms = 0;
   Bytes stdin_data;
-  std::uint32_t timeout_ms;
-  bool cwd_present;
-  Bytes argv[blob::kMaxArgc + 1];  // one more than any rule can have, so a longer argv never matches
 
-  Request request() const { return {address.pair, {argv, argc}, cwd_present, stdin_data.size(), timeout_ms}; }
+  Request request() const {
+    static Bytes tokens[blob::kMaxArgc + 1];
+    std::uint32_t n = 0;
+    for (Bytes rest = argv_block; !rest.empty();) {
+      const Bytes token = next_token(rest);
+      if (n <= blob::kMaxArgc) tokens[n++] = token;
+      if (has_forbidden_byte(token)) tokens[n - 1] = token;
+    }
+    return {address.pair, {tokens, n}, cwd_present, stdin_data.size(), timeout_ms};
+  }
 };
 
-// Decodes what follows the length field. Argv tokens are moved together in place and NUL-terminated.
+// Decodes what follows the length field. Argv tokens are moved together in place.
 bool decode(std::span<std::uint8_t> bytes, Message& out);
-
-// Takes an argv block apart again; tokens hold no NUL. Returns how many there are.
-std::uint32_t split_argv(Bytes block, std::span<Bytes> tokens);
 
 // How a request ended. A code of -1, a signal of 0 and a denial of -1 mean "none".
 struct ExitFacts {
@@ -55,9 +60,8 @@ class Frame {
  public:
   explicit Frame(std::uint8_t kind) { number(kind, 1); }  // a document: its text follows
   Frame(const Address& to, wire::Tag tag);
-  Frame& number(std::uint64_t value, std::size_t width);
+  Frame& number(std::uint64_t value, std::size_t width = 4);
   Frame& append(Bytes bytes);
-  Frame& option(bool present, int value);
   Bytes finish(std::size_t tail = 0);  // the frame's bytes when `tail` more will follow
 
  private:
@@ -65,7 +69,7 @@ class Frame {
   std::size_t used_ = wire::kLengthBytes;
 };
 
-Frame warning_frame(const Address& to, wire::WarningKind kind, std::string_view message);
+Frame warning_frame(const Address& to, std::uint32_t kind);
 Frame exit_frame(const Address& to, const ExitFacts& facts);
 
 }  // namespace x0x

@@ -1,14 +1,14 @@
 // JSON text in a fixed room: one line of plain ASCII, whatever the values hold.
 //
-// Commas are put where they are due. Control bytes and everything beyond ASCII are written as \u escapes, a
-// byte that is not UTF-8 as \ufffd, so no terminal sequence, bidirectional mark or newline reaches a log or a
-// screen. Text that does not fit sets full() and is dropped. Shown by tests/enforcer/json_test.cpp.
+// Control bytes and everything beyond ASCII are written as \u escapes, a byte that is not UTF-8 as \ufffd, so no
+// terminal sequence, bidirectional mark or newline reaches a log or a screen. Text that does not fit sets full() and is
+// dropped. Shown by tests/enforcer/json_test.cpp.
 #pragma once
 
 #include <concepts>
 #include <string_view>
 
-#include "enforcer/fault.hpp"
+#include "enforcer/text.hpp"
 
 namespace x0x {
 
@@ -16,43 +16,22 @@ inline Bytes as_bytes(std::string_view text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
 
-// How a value is to be written when its type alone does not say.
+// Bytes as digits; 16 of them as a UUID; none at all as null.
 struct Hex {
-  Bytes bytes;  // absent bytes are null
+  Bytes bytes;
 };
-struct Uuid {
-  const std::uint8_t* id;  // 16 bytes, or null
-};
-struct Time {
-  std::uint64_t unix_milliseconds;  // as RFC 3339, UTC; 0 as null
-};
-struct Natural {
-  int value;  // negative as null
-};
+enum class Time : std::uint64_t {};  // Unix milliseconds, as RFC 3339 in UTC; 0 as null
 
 class Json {
  public:
   explicit Json(std::span<char> room) : room_(room) {}
 
-  Json& begin(char bracket) { return separate().raw({&bracket, 1}); }  // `{` or `[`
-  Json& end(char bracket) { return raw({&bracket, 1}); }
-  Json& colon() { return raw(":"); }
-  Json& key(std::string_view name) { return value(name).colon(); }
-  Json& value(Bytes text);  // absent text is null
-  Json& value(std::string_view text) { return value(as_bytes(text)); }
-  Json& value(Hex hex);
-  Json& value(Uuid uuid);
-  Json& value(Time time);
-  Json& value(Natural n) { return n.value < 0 ? word("null") : value(static_cast<unsigned>(n.value)); }
-  template <std::unsigned_integral T>
-  Json& value(T number) {
-    return std::same_as<T, bool> ? word(number ? "true" : "false") : natural(number);
-  }
-  // fields("a", 1u, "b", "two"): names and values in turn
-  template <class T, class... Rest>
-  Json& fields(std::string_view name, const T& first, const Rest&... rest) {
-    key(name).value(first);
-    if constexpr (sizeof...(rest) > 0) fields(rest...);
+  // write("{'name':%,'size':%}", name, size): ' stands for a double quote and % for the next value. Absent text and
+  // negative numbers are null.
+  template <class... Values>
+  Json& write(const char* format, const Values&... values) {
+    (..., (format = copy(format), value(values)));
+    copy(format);
     return *this;
   }
 
@@ -60,12 +39,20 @@ class Json {
   std::string_view view() const { return {room_.data(), used_}; }
 
  private:
-  Json& raw(std::string_view text);
-  Json& separate();
-  Json& word(std::string_view literal) { return separate().raw(literal); }
-  Json& natural(std::uint64_t number);
-  Json& digits(Bytes bytes);
-  Json& escape(std::uint32_t unit);
+  const char* copy(const char* format);  // up to the next %; returns what follows it
+  void value(Bytes text);
+  void value(std::string_view text) { value(as_bytes(text)); }
+  void value(Hex hex);
+  void value(Time time);
+  void value(std::integral auto number) {
+    if constexpr (std::same_as<decltype(number), bool>)
+      raw(number ? "true" : "false");
+    else
+      std::signed_integral<decltype(number)>&& number < 1 && number != 0 ? raw("null") : natural(std::uint64_t(number));
+  }
+  void natural(std::uint64_t number);
+  void raw(std::string_view text);
+  void digits(std::uint64_t number, unsigned count);
 
   std::span<char> room_;
   std::size_t used_ = 0;

@@ -1,40 +1,29 @@
 // x0x-enforcer: start-up, read as a checklist. Anything wrong is one line on stderr and status 1; there is no
-// configuration file and no way to start with less. Shown by tests/e2e/startup_test.cpp, one case per fault.
-#include <getopt.h>
-#include <sodium.h>
-#include <sys/auxv.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-
+// configuration file and no way to start with less. Shown by tests/e2e/startup_test.py, one case per fault.
 #include "enforcer/endpoint.hpp"
 #include "enforcer/policy_file.hpp"
 #include "enforcer/server.hpp"
+#include "enforcer/system.hpp"
 
 namespace x0x {
 
 namespace {
 
 constexpr char kUsage[] =
-    "usage: x0x-enforcer [--policy FILE] [--trust FILE] [--state DIR] [--socket FILE] [--node NAME]\n"
-    "                    [--allow-uid N]... [--check | --doctor | --version | --help]\n";
+#include "usage.txt"
+    ;
 
 struct Arguments {
   Node node{"/etc/x0x/exec-policy.x0xp", "/etc/x0x/policy-trust.pub", "/var/lib/x0x"};
   const char *socket = "/run/x0x/enforcer.sock", *uid = "";
-  std::uint32_t uids[64];
+  std::uint32_t uids[64] = {geteuid()};
   std::size_t uid_count = 0;
   int check = 0, doctor = 0, version = 0, help = 0, explicit_policy = 0;
 };
 
 bool add_uid(Arguments& a) {
   char* end = nullptr;
-  const unsigned long long number = std::strtoull(a.uid, &end, 10);
+  const unsigned long long number = strtoull(a.uid, &end, 10);
   if (a.uid[0] < '0' || a.uid[0] > '9' || *end != '\0' || number >= 0xffffffff || a.uid_count == 64) return false;
   a.uids[a.uid_count++] = static_cast<std::uint32_t>(number);
   return true;
@@ -53,12 +42,12 @@ bool parse(int argc, char** argv, Arguments& a) {
     if (which == 0) a.explicit_policy = 1;
     if (which == 5 && !add_uid(a)) return false;
   }
-  if (a.uid_count == 0) a.uids[a.uid_count++] = geteuid();
+  a.uid_count = std::max<std::size_t>(a.uid_count, 1);
   return optind == argc;
 }
 
 int refuse(const char* where, Fault fault) {
-  std::fprintf(stderr, "x0x-enforcer: %s: %s: %s\n", where, fault_name(fault), fault_message(fault));
+  fprintf(stderr, "x0x-enforcer: %s: %s: %s\n", where, fault_name(fault), fault_message(fault));
   return 1;
 }
 
@@ -72,24 +61,25 @@ int doctor(const Arguments& a, const Result<Policy>& policy, bool absent, const 
   const KernelFeatures kernel = probe_features();
   if (policy.ok()) {
     const BlobView& table = policy.value().table;
-    char digest[65], expiry[40] = "\"never";
-    if (table.expires() != 0) Json(expiry).value(Time{table.expires() * 1000});
-    sodium_bin2hex(digest, sizeof digest, policy.value().digest.bytes, sizeof policy.value().digest.bytes);
-    std::printf("exec: %s\npolicy: %s\n", table.enabled() ? "enabled" : "disabled by the policy", a.node.policy_path);
-    std::printf("name: %s\nversion: %llu\ndigest: %s\nexpires: %.24s\nentries: %u\ncommands: %u\n",
-                table.name().present() ? table.name().c_str() : "(none)",
-                static_cast<unsigned long long>(table.policy_version()), digest, expiry + 1, table.entry_count(),
-                table.rule_count());
+    char facts[512];
+    Json json(facts);
+    json.write("digest: %\nexpires: %\n", Hex{policy.value().digest.bytes}, Time{table.expires() * 1000});
+    printf("exec: %s\npolicy: %s\nname: %s\nversion: %llu\n%.*sentries: %u\ncommands: %u\n",
+           table.enabled() ? "enabled" : "disabled by the policy", a.node.policy_path,
+           table.name().present() ? table.name().c_str() : "(none)",
+           static_cast<unsigned long long>(table.policy_version()), static_cast<int>(json.view().size()), facts,
+           table.entry_count(), table.rule_count());
   } else {
-    std::printf("exec: disabled\npolicy: %s: %s: %s\n", a.node.blamed, fault_name(policy.fault()),
-                fault_message(policy.fault()));
+    printf("exec: disabled\npolicy: %s: %s: %s\n", a.node.blamed, fault_name(policy.fault()),
+           fault_message(policy.fault()));
   }
-  std::printf("socket: %s: %s\n", a.socket, probe_socket(a.socket) == 0 ? "an enforcer listens" : "nobody listens");
-  std::printf("audit log: %s: %s\n", audit_path, audit == Fault::none ? "writable" : fault_message(audit));
-  std::printf("kernel: Landlock ABI %d (`writable` needs %d), seccomp %s, child lists %s, cgroup %s\n",
-              kernel.landlock_abi, kMinLandlockAbi, kernel.seccomp ? "yes" : "no", kernel.child_lists ? "yes" : "no",
-              find_delegated_cgroup() >= 0 ? "delegated" : "not delegated");
-  std::printf("running as: %s, uid %u\n", geteuid() == 0 ? "root" : "an ordinary user", geteuid());
+  printf("socket: %s: %s\naudit log: %s: %s\n", a.socket,
+         probe_socket(a.socket) == 0 ? "an enforcer listens" : "nobody listens", audit_path,
+         audit == Fault::none ? "writable" : fault_message(audit));
+  printf("kernel: Landlock ABI %d (`writable` needs %d), seccomp %s, child lists %s, cgroup %s\n", kernel.landlock_abi,
+         kMinLandlockAbi, kernel.seccomp ? "yes" : "no", kernel.child_lists ? "yes" : "no",
+         find_delegated_cgroup() >= 0 ? "delegated" : "not delegated");
+  printf("running as: %s, uid %u\n", geteuid() == 0 ? "root" : "an ordinary user", geteuid());
   return (policy.ok() || absent) && audit == Fault::none && kernel.child_lists ? 0 : 1;
 }
 
@@ -97,51 +87,52 @@ int start(int argc, char** argv) {
   if (gains_privilege()) return refuse(argv[0], Fault::setuid);
   Arguments a;
   const bool valid = parse(argc, argv, a);
-  if (!valid || a.help != 0) return std::fputs(kUsage, valid ? stdout : stderr) >= 0 && valid ? 0 : 2;
-  if (a.version != 0) return std::puts("x0x-enforcer " X0X_VERSION) < 0 ? 1 : 0;
+  if (!valid || a.help != 0) return fputs(kUsage, valid ? stdout : stderr) >= 0 && valid ? 0 : 2;
+  if (a.version != 0) return puts("x0x-enforcer " X0X_VERSION) < 0 ? 1 : 0;
   const bool activated = close_inherited();
   umask(027);
   if (sodium_init() < 0) return 1;
 
-  a.node.now_secs = unix_milliseconds() / 1000;
+  a.node.now_secs = milliseconds(CLOCK_REALTIME) / 1000;
   a.node.record = a.check == 0 && a.doctor == 0;
   const Result<Policy> policy = load_policy(a.node);
+  const BlobView& table = policy.value().table;
   const bool absent = policy.fault() == Fault::missing && a.node.blamed == a.node.policy_path && a.explicit_policy == 0;
-  const char* audit_path = policy.ok() ? policy.value().table.audit_log_path().c_str() : "/var/log/x0x/exec.log";
+  const char* const audit_path = policy.ok() ? table.audit_log_path().c_str() : "/var/log/x0x/exec.log";
   if (a.doctor != 0) return doctor(a, policy, absent, audit_path);
   if (!policy.ok() && !absent) return refuse(a.node.blamed, policy.fault());
   if (!probe_features().child_lists) return refuse("/proc", Fault::no_child_lists);
-  Fault fault = a.check != 0 ? check_audit(audit_path) : Fault::none;
-  if (fault != Fault::none) return refuse(audit_path, fault);
-  if (a.check != 0) return 0;
+  if (a.check != 0) {
+    const Fault fault = check_audit(audit_path);
+    return fault == Fault::none ? 0 : refuse(audit_path, fault);
+  }
 
   int listener = kActivatedSocket;
-  if (!activated) fault = claim_socket(a.socket, listener);
-  if (fault != Fault::none) return refuse(a.socket, fault);
-  static char queue[kAuditQueueBytes], home[4096] = "HOME=/";
+  const Fault socket_fault = activated ? Fault::none : claim_socket(a.socket, listener);
+  if (socket_fault != Fault::none) return refuse(a.socket, socket_fault);
+  static char queue[kAuditQueueBytes], home[PATH_MAX] = "HOME=/";
   static Audit audit;
-  fault = audit.open(audit_path, queue);
-  ServerConfig config{absent ? nullptr : &policy.value().table,
-                      policy.value().digest,
-                      a.node.policy_path,
-                      home,
-                      &audit,
-                      listener,
-                      {a.uids, a.uid_count},
-                      unix_milliseconds()};
-  const BlobView& table = policy.value().table;
-  if (fault == Fault::none)
-    audit.record("policy_loaded", "enabled", !absent && table.enabled(), "loaded_from", a.node.policy_path, "policy",
-                 Hex{absent ? Bytes{} : config.digest.bytes}, "name", absent ? Bytes{} : table.name().bytes, "version",
-                 absent ? 0 : table.policy_version());
-  if (fault == Fault::none && !audit.flush()) fault = Fault::audit_not_writable;
-
-  if (const char* own = std::getenv("HOME"); own != nullptr && std::strlen(own) < sizeof home - 5)
-    std::strcpy(home + 5, own);
-  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);  // errors, not ends
+  Fault fault = audit.open(audit_path, queue);
+  if (fault == Fault::none) {
+    audit.record("policy_loaded", ",'enabled':%,'loaded_from':%,'policy':%,'name':%,'version':%",
+                 policy.ok() && table.enabled(), a.node.policy_path,
+                 Hex{policy.ok() ? Bytes(policy.value().digest.bytes) : Bytes{}},
+                 policy.ok() ? table.name().bytes : Bytes{}, policy.ok() ? table.policy_version() : 0);
+    if (!audit.flush()) fault = Fault::audit_not_writable;
+  }
+  if (const char* own = getenv("HOME"); own != nullptr && strlen(own) < sizeof home - 5) strcpy(home + 5, own);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);  // errors, not ends
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  const int status = fault == Fault::none ? serve(config) : refuse(audit_path, fault);
+  const int status = fault != Fault::none ? refuse(audit_path, fault)
+                                          : serve({policy.ok() ? &table : nullptr,
+                                                   policy.value().digest,
+                                                   a.node.policy_path,
+                                                   home,
+                                                   &audit,
+                                                   listener,
+                                                   {a.uids, a.uid_count},
+                                                   milliseconds(CLOCK_REALTIME)});
   if (!activated) unlink(a.socket);
   return status;
 }

@@ -1,19 +1,13 @@
 #include "enforcer/peers.hpp"
 
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
+#include "enforcer/system.hpp"
 
 namespace x0x {
 
 void Peer::close() {
   ::close(fd);
-  std::free(message);
-  std::free(unsent);
+  free(message);
+  free(unsent);
   *this = {};
 }
 
@@ -52,7 +46,7 @@ Received Peer::receive(std::span<std::uint8_t>& whole, std::uint64_t now) {
   }
   const std::uint32_t announced = load_u32(length);
   if (announced == 0 || announced > wire::kMaxMessageBytes) return Received::malformed;
-  message = static_cast<std::uint8_t*>(std::malloc(announced));
+  message = static_cast<std::uint8_t*>(malloc(announced));
   dead = message == nullptr;
   return Received::part;
 }
@@ -62,7 +56,7 @@ void Peer::send(Bytes head, Bytes tail) {
   if (dead || leaving || size > kMaxUnsent) dead = dead || !leaving;
   if (dead || leaving) return;
   if (size > unsent_room) {
-    void* const grown = std::realloc(unsent, std::max(size, 2 * unsent_room));
+    void* const grown = realloc(unsent, std::max(size, 2 * unsent_room));
     dead = grown == nullptr;
     if (dead) return;
     unsent = static_cast<std::uint8_t*>(grown);
@@ -75,7 +69,7 @@ void Peer::send(Bytes head, Bytes tail) {
 void Peer::send_unsent(std::uint64_t now) {
   const ssize_t n = unsent_size > 0 ? ::send(fd, unsent, unsent_size, MSG_NOSIGNAL) : 0;
   dead = dead || (n < 0 && errno != EAGAIN && errno != EINTR);
-  if (n > 0) std::memmove(unsent, unsent + n, unsent_size -= static_cast<std::size_t>(n));
+  if (n > 0) memmove(unsent, unsent + n, unsent_size -= static_cast<std::size_t>(n));
   dead = dead || (leaving && (unsent_size == 0 || now >= last_active + kFarewellMs));
 }
 

@@ -1,7 +1,7 @@
 // From a path to a table that may be used on this node now, or to the one fault that forbids it.
 //
-// A file counts only if root or we ourselves own it and nobody else can write it; it is copied into sealed
-// memory first, so it cannot change between the check and the use. Versions only ever go up. Shown by
+// A file counts only if root or we ourselves own it and nobody else can write it; it is copied into read-only memory
+// first, so it cannot change between the check and the use. Versions only ever go up. Shown by
 // tests/enforcer/policy_file_test.cpp, one case per fault.
 #pragma once
 
@@ -11,8 +11,8 @@ namespace x0x {
 
 inline constexpr std::uint64_t kEarliestClock = 1577836800;  // 2020-01-01: a clock before that is not set
 
-// The content of a file in sealed, read-only memory that is never given back.
-Result<Bytes> map_file(const char* path, std::uint64_t max_bytes);
+// The content of a file, and a NUL after it, in read-only memory that is never given back.
+Result<Bytes> read_file(const char* path, std::uint64_t max_bytes);
 
 struct Policy {
   BlobView table;

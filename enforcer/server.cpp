@@ -1,18 +1,7 @@
 #include "enforcer/server.hpp"
 
-#include <sys/epoll.h>
-#include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-
 #include "enforcer/endpoint.hpp"
+#include "enforcer/system.hpp"
 
 namespace x0x {
 
@@ -20,8 +9,10 @@ using namespace wire;
 
 namespace {
 
-// epoll, edge-triggered, only says where to look again: each descriptor has a flag that it sets, and that is
-// cleared when there is nothing more to be had. What is looked at is decided by the state alone.
+constexpr int kReadsPerTurn = 8;
+
+// epoll, edge-triggered, only says where to look again: each descriptor has a flag that it sets, and that is cleared
+// when there is nothing more to be had. What is looked at is decided by the state alone.
 class Server {
  public:
   explicit Server(const ServerConfig& config) : config_(config), audit_(*config.audit) {
@@ -31,7 +22,7 @@ class Server {
     sigprocmask(SIG_BLOCK, &signals, nullptr);
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     watch(signals_, signals_ready_);
-    watch(listener_, guests_);
+    watch(config_.listener, guests_);
   }
 
   int run() {
@@ -39,7 +30,7 @@ class Server {
     for (settle(); !done(); settle()) {
       epoll_event events[64];
       const int n = epoll_wait(epoll_, events, 64, busy_ ? 0 : timeout());
-      now_ = boot_milliseconds();
+      now_ = milliseconds(CLOCK_BOOTTIME);
       for (int i = 0; i < n; ++i) *static_cast<bool*>(events[i].data.ptr) = true;
       take();
     }
@@ -51,6 +42,9 @@ class Server {
  private:
   // ---- the turn
 
+  std::span<Slot> slots() { return {slots_, slots_used_}; }
+  std::span<Peer> peers() { return {peers_, peers_used_}; }
+
   void watch(int fd, bool& ready) {
     epoll_event event{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {.ptr = &ready}};
     epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
@@ -59,22 +53,24 @@ class Server {
   void take() {
     busy_ = false;
     if (signals_ready_) take_signals();
-    for (Peer& peer : peers_) take_messages(peer);
-    for (Slot& slot : slots_) {
+    for (Peer& peer : peers()) take_messages(peer);
+    ++turn_;  // so that no session is always the first to fill what its peer has not read
+    for (std::size_t i = 0; i < slots_used_; ++i) {
+      Slot& slot = slots_[(i + turn_) % slots_used_];
       if (slot.ready[0]) take_events(slot);
       if (slot.ready[1]) write_stdin(slot);
-      for (const std::size_t stream : {0u, 1u})
-        if (reads(slot, stream)) busy_ |= read_stream(slot, stream, true);
+      for (std::size_t k = 0; k < 2 * kReadsPerTurn; ++k)
+        if (reads(slot, k % 2)) busy_ |= read_stream(slot, k % 2, true);
     }
     for (int i = 0; i < 64 && guests_ && !stopping_ && now_ >= accept_after_; ++i) accept_guest();
   }
 
   // Records first, then what waited for them, then the sockets.
   void settle() {
-    for (Slot& slot : slots_) step(slot);
+    for (Slot& slot : slots()) step(slot);
     if (!expired_ && config_.table != nullptr && !in_window(*config_.table, wall_secs())) {
       expired_ = true;
-      audit_.record("policy_expired", "policy", Hex{config_.digest.bytes});
+      audit_.record("policy_expired", ",'policy':%", Hex{config_.digest.bytes});
     }
     if (!audit_.pending()) flush_by_ = now_ + 1000;  // what nothing waits for, or what failed, waits this long
     if (now_ >= flush_by_ || (audit_.waiting() && !audit_.degraded())) {
@@ -82,16 +78,18 @@ class Server {
       flush_by_ = now_ + 1000;
     }
     const bool durable = !audit_.waiting();
-    for (Slot& slot : slots_) {
+    for (Slot& slot : slots()) {
       if (slot.session.stage == Stage::finished && durable) release(slot);
       if (slot.session.stage == Stage::accepted) durable ? launch(slot) : deny(slot, DenialReason::exec_disabled);
     }
-    for (Peer& peer : peers_) {
+    for (Peer& peer : peers()) {
       if (peer.fd >= 0) peer.send_unsent(now_);
       if (!peer.dead) continue;
       leave(peer);
       peer.close();
     }
+    while (slots_used_ > 0 && !slots_[slots_used_ - 1].live()) --slots_used_;
+    while (peers_used_ > 0 && peers_[peers_used_ - 1].fd < 0) --peers_used_;
   }
 
   int timeout() {
@@ -99,13 +97,14 @@ class Server {
     std::uint64_t next = stopping_ ? stop_by_ : now_ + 60000;
     if (audit_.pending()) next = std::min(next, flush_by_);
     if (guests_) next = std::min(next, accept_after_);
-    for (const Slot& slot : slots_) next = std::min(next, slot.orphaned ? now_ + 20 : slot.session.next_deadline(now_));
-    for (const Peer& peer : peers_) next = std::min(next, peer.leaving ? now_ + kFarewellMs : kNever);
+    for (const Slot& slot : slots())
+      next = std::min(next, slot.orphaned ? now_ + 20 : slot.session.next_deadline(now_));
+    for (const Peer& peer : peers()) next = std::min(next, peer.leaving ? now_ + kFarewellMs : kNever);
     return next > now_ ? static_cast<int>(next - now_) : 0;
   }
 
   bool done() {
-    const bool idle = std::ranges::none_of(slots_, &Slot::live) && std::ranges::none_of(peers_, &Peer::unsent_size);
+    const bool idle = std::ranges::none_of(slots(), &Slot::live) && std::ranges::none_of(peers(), &Peer::unsent_size);
     return stopping_ && (idle || now_ >= stop_by_);
   }
 
@@ -115,18 +114,17 @@ class Server {
     busy_ |= signals_ready_;
     const Fault fault = info.ssi_signo == SIGHUP ? audit_.reopen() : Fault::none;
     if (fault != Fault::none)
-      std::fprintf(stderr, "x0x-enforcer: audit log: %s: %s; going on in the old file\n", fault_name(fault),
-                   fault_message(fault));
+      dprintf(2, "x0x-enforcer: audit log: %s; going on in the old file\n", fault_message(fault));
     if ((info.ssi_signo != SIGTERM && info.ssi_signo != SIGINT) || stopping_) return;
     notify_systemd("STOPPING=1");
     stopping_ = true;
     stop_by_ = now_ + kGraceMs + 2 * kAbandonMs;
-    close(listener_);
-    for (Slot& slot : slots_) slot.session.end(WarningKind::cancelled, now_);
+    close(config_.listener);
+    for (Slot& slot : slots()) slot.session.end(WarningKind::cancelled, now_);
   }
 
   // Turning the clock back does not bring an expired policy back.
-  std::uint64_t wall_secs() const { return std::max(unix_milliseconds(), started_ + now_) / 1000; }
+  std::uint64_t wall_secs() const { return std::max(milliseconds(CLOCK_REALTIME), started_ + now_) / 1000; }
   bool enabled() const {
     return config_.table != nullptr && config_.table->enabled() && in_window(*config_.table, wall_secs()) && !stopping_;
   }
@@ -134,13 +132,15 @@ class Server {
   // ---- peers
 
   void accept_guest() {
-    const int fd = accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int fd = accept4(config_.listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     guests_ = fd >= 0 || (errno != EAGAIN && errno != EINTR);
     if (fd < 0 && guests_) accept_after_ = now_ + 1000;  // no descriptor is left: others may close theirs
-    Peer* const peer = fd >= 0 ? admit(peers_, fd, config_.allowed_uids, now_) : nullptr;
-    if (peer != nullptr) watch(fd, peer->ready);
-    if (peer == nullptr && fd >= 0) close(fd);
-    busy_ |= fd >= 0;
+    if (fd < 0) return;
+    busy_ = true;
+    Peer* const peer = admit(peers_, fd, config_.allowed_uids, now_);
+    if (peer == nullptr) return void(close(fd));
+    watch(fd, peer->ready);
+    peers_used_ = std::max(peers_used_, static_cast<std::size_t>(peer - peers_) + 1);
   }
 
   void take_messages(Peer& peer) {
@@ -148,39 +148,39 @@ class Server {
       std::span<std::uint8_t> bytes;
       const Received received = peer.receive(bytes, now_);
       busy_ |= received != Received::nothing;
-      if (received == Received::message && !take_message(peer, bytes)) std::free(bytes.data());
+      if (received == Received::message && !take_message(peer, bytes)) free(bytes.data());
       if (received == Received::malformed) malformed(peer, nullptr);
     }
   }
 
   // True: a session has taken the bytes over.
   bool take_message(Peer& peer, std::span<std::uint8_t> bytes) {
-    const bool valid = decode(bytes, message_), exec = message_.kind == kKindExec;
+    Message message;
+    const bool valid = decode(bytes, message);
     const auto named = [&](const Slot& s) {
-      return s.peer == &peer && std::memcmp(&s.address, &message_.address, sizeof s.address) == 0;
+      return s.peer == &peer && memcmp(&s.address, &message.address, sizeof s.address) == 0;
     };
-    Slot* const slot = std::ranges::find_if(slots_, named);
-    const bool found = valid && exec && slot != std::end(slots_);
-    if (!valid || (found && message_.tag == Tag::request)) {
-      malformed(peer, message_.has_address ? &message_.address : nullptr);
-    } else if (!exec) {
+    Slot* const slot = std::find_if(slots_, slots_ + slots_used_, named);
+    const bool found = message.has_address && slot != slots_ + slots_used_;
+    if (!valid || (found && message.tag == Tag::request)) {
+      malformed(peer, message.has_address ? &message.address : nullptr);
+    } else if (message.kind != kKindExec) {
       Json json(document_);
-      message_.kind == kKindSessions ? write_sessions(json, slots_, now_)
-                                     : write_diagnostics(json, config_, enabled(), totals_, slots_);
-      peer.send(Frame(message_.kind).finish(json.view().size()), as_bytes(json.view()));
-    } else if (message_.tag == Tag::request) {
-      return request(peer, bytes.data());
+      message.kind == kKindSessions ? write_sessions(json, slots(), now_)
+                                    : write_diagnostics(json, config_, enabled(), totals_, slots());
+      peer.send(Frame(message.kind).finish(json.view().size()), as_bytes(json.view()));
+    } else if (message.tag == Tag::request) {
+      return request(peer, message, bytes.data());
     } else if (found) {
-      message_.tag == Tag::cancel ? slot->session.end(WarningKind::cancelled, now_) : slot->session.renew(now_);
+      message.tag == Tag::cancel ? slot->session.end(WarningKind::cancelled, now_) : slot->session.renew(now_);
     }
     return false;
   }
 
   void malformed(Peer& peer, const Address* address) {
     count_denial(DenialReason::malformed_frame);
-    audit_.degraded()
-        ? audit_.count_unrecorded()
-        : audit_.record("malformed", "request_id", Uuid{address != nullptr ? address->request_id : nullptr});
+    audit_.degraded() ? audit_.count_unrecorded()
+                      : audit_.record("malformed", ",'request_id':%", address != nullptr ? address->id() : Hex{});
     if (address != nullptr) peer.send(exit_frame(*address, denied(DenialReason::malformed_frame)).finish());
     peer.leaving = true;
     leave(peer);
@@ -188,7 +188,7 @@ class Server {
 
   // The sessions of a peer that is gone, or that is no longer listened to.
   void leave(Peer& peer) {
-    for (Slot& slot : slots_) {
+    for (Slot& slot : slots()) {
       if (slot.peer != &peer) continue;
       slot.session.end(WarningKind::peer_disconnected, now_);
       slot.peer = nullptr;
@@ -199,67 +199,55 @@ class Server {
   // ---- requests
 
   // True: it is accepted and will run once its record is durable.
-  bool request(Peer& peer, std::uint8_t* bytes) {
+  bool request(Peer& peer, const Message& message, std::uint8_t* bytes) {
     ++totals_.received;
-    Slot spare, *slot = std::ranges::find_if_not(slots_, &Slot::live);
-    const bool has_slot = slot != std::end(slots_);
-    if (!has_slot) slot = &spare;
-    Verdict verdict;
-    if (enabled()) verdict = decide(*config_.table, message_.request(), wall_secs());
-    if (verdict.decision == Decision::allow && !(has_slot && has_capacity()))
-      verdict = {Decision::deny, DenialReason::concurrency_limit_reached, verdict.rule};
-    if (verdict.decision == Decision::allow && audit_.degraded())
-      verdict = {Decision::deny, DenialReason::exec_disabled, verdict.rule};
-    slot->address = message_.address;
-    slot->peer = &peer;
-    slot->rule = verdict.rule;
-    slot->argv_block = message_.argv_block;
+    Slot fresh;
+    fresh.address = message.address;
+    fresh.peer = &peer;
+    fresh.argv_block = message.argv_block;
     ++peer.sessions;
-    if (verdict.decision != Decision::allow) {
-      deny(*slot, verdict.reason);
-      return false;
-    }
-    slot->session.accept(config_.table->caps(slot->rule), message_.timeout_ms, now_);
+    Slot* const slot = std::ranges::find_if_not(slots_, &Slot::live);
+    Verdict verdict;
+    if (enabled()) verdict = decide(*config_.table, message.request(), wall_secs());
+    fresh.rule = verdict.rule;
+    if (!is_allow(verdict.decision)) return deny(fresh, verdict.reason), false;
+    if (slot == std::end(slots_) || !has_capacity(fresh))
+      return deny(fresh, DenialReason::concurrency_limit_reached), false;
+    if (audit_.degraded()) return deny(fresh, DenialReason::exec_disabled), false;
+    *slot = fresh;
+    slots_used_ = std::max(slots_used_, static_cast<std::size_t>(slot - slots_) + 1);
+    slot->session.accept(config_.table->caps(slot->rule), message.timeout_ms, now_);
     slot->message = bytes;
-    slot->stdin_data = message_.stdin_data;
-    slot->started_at = unix_milliseconds();
-    summarise(*slot);
+    slot->stdin_data = message.stdin_data;
+    slot->started_at = milliseconds(CLOCK_REALTIME);
+    const Bytes shown = hides_argv(*slot) ? as_bytes("(hashed)") : slot->argv_block.first(slot->argv_block.size() - 1);
+    std::ranges::replace_copy(shown.first(std::min(shown.size(), sizeof slot->summary - 1)), slot->summary, '\0', ' ');
     const std::uint32_t entry_number = config_.table->rule(slot->rule).entry;
     const Entry entry = config_.table->entry(entry_number);
-    Json& json = begin_record("request", *slot).fields("matched_acl", entry.description.bytes).key("rule").begin('{');
-    json.fields("entry", entry_number, "command", slot->rule - entry.first_rule)
-        .end('}')
-        .fields("policy", Hex{config_.digest.bytes});
-    json.fields("stdin_bytes", slot->stdin_data.size(), "timeout_ms", message_.timeout_ms);
+    begin_record("request", *slot)
+        .write(",'matched_acl':%,'rule':{'entry':%,'command':%},'policy':%,'stdin_bytes':%,'timeout_ms':%",
+               entry.description.bytes, entry_number, slot->rule - entry.first_rule, Hex{config_.digest.bytes},
+               slot->stdin_data.size(), message.timeout_ms);
     audit_.finish();
     return true;
   }
 
-  bool has_capacity() const {
-    std::uint32_t total = 0, of_agent = 0;
-    for (const Slot& slot : slots_) {
-      total += slot.live();
-      of_agent += slot.live() && std::memcmp(slot.address.pair, message_.address.pair, kIdBytes) == 0;
-    }
-    return total < config_.table->max_concurrent_total() && of_agent < config_.table->max_concurrent_per_agent();
+  bool has_capacity(const Slot& fresh) {
+    const auto same_agent = [&](const Slot& slot) {
+      return slot.live() && memcmp(slot.address.pair, fresh.address.pair, kIdBytes) == 0;
+    };
+    return std::ranges::count_if(slots(), &Slot::live) < config_.table->max_concurrent_total() &&
+           std::ranges::count_if(slots(), same_agent) < config_.table->max_concurrent_per_agent();
   }
 
   bool hides_argv(const Slot& slot) const {
     return slot.rule != blob::kNone && (config_.table->options(slot.rule).flags & blob::kOptionAuditHash) != 0;
   }
 
-  // For people who look at a list: the start of the command line.
-  void summarise(Slot& slot) {
-    const Bytes shown = hides_argv(slot) ? as_bytes("(hashed)") : slot.argv_block.first(slot.argv_block.size() - 1);
-    std::ranges::replace_copy(shown.first(std::min(shown.size(), sizeof slot.summary - 1)), slot.summary, '\0', ' ');
-  }
-
-  // The tokens are those in message_: of the message just read, or split again from the slot's block.
   Json& begin_record(const char* event, const Slot& slot) {
-    const Address& who = slot.address;
-    Json& json = audit_.begin(event).fields("request_id", Uuid{who.request_id}, "agent_id", Hex{who.agent()},
-                                            "machine_id", Hex{who.machine()});
-    write_argv(json, {message_.argv, message_.argc}, slot.argv_block, hides_argv(slot));
+    Json& json = audit_.begin(event).write(",'request_id':%,'agent_id':%,'machine_id':%", slot.address.id(),
+                                           slot.address.agent(), slot.address.machine());
+    write_argv(json, slot.argv_block, hides_argv(slot));
     return json;
   }
 
@@ -274,16 +262,15 @@ class Server {
     if (slot.peer != nullptr) slot.peer->send(head, tail);
   }
 
-  // A request that does not run. One that was accepted has a record already, so this one follows it even
-  // while the log is degraded; others are only counted then. spawn_failed waits for its record, the rest
-  // leaves with this turn.
+  // A request that does not run. One that was accepted has a record already, so this one follows it even while the log
+  // is degraded; others are only counted then. spawn_failed waits for its record, the rest leaves with this turn.
   void deny(Slot& slot, DenialReason reason) {
     count_denial(reason);
-    if (slot.live()) message_.argc = split_argv(slot.argv_block, message_.argv);
     if (slot.live() || !audit_.degraded()) {
-      Json& json = begin_record("denial", slot).fields("reason", kDenialNames[static_cast<std::size_t>(reason)]);
+      Json& json = begin_record("denial", slot).write(",'reason':%", kDenialNames[static_cast<std::size_t>(reason)]);
       const char* const error = reason == DenialReason::spawn_failed ? strerrorname_np(slot.error) : nullptr;
-      if (error != nullptr) json.fields("step", kSpawnStepNames[static_cast<std::size_t>(slot.failed)], "error", error);
+      if (error != nullptr)
+        json.write(",'step':%,'error':%", kSpawnStepNames[static_cast<std::size_t>(slot.failed)], error);
       audit_.finish();
     } else {
       audit_.count_unrecorded();
@@ -296,7 +283,7 @@ class Server {
   void release(Slot& slot) {
     tell(slot, exit_frame(slot.address, slot.facts).finish());
     if (slot.peer != nullptr) --slot.peer->sessions;
-    std::free(slot.message);
+    free(slot.message);
     slot = {};
   }
 
@@ -304,8 +291,9 @@ class Server {
 
   void launch(Slot& slot) {
     static const char* argv[blob::kMaxArgc + 1];
-    const std::uint32_t argc = split_argv(slot.argv_block, message_.argv);
-    for (std::uint32_t i = 0; i < argc; ++i) argv[i] = reinterpret_cast<const char*>(message_.argv[i].data());
+    std::size_t argc = 0;
+    for (Bytes rest = slot.argv_block; !rest.empty();)
+      argv[argc++] = reinterpret_cast<const char*>(next_token(rest).data());
     argv[argc] = nullptr;
     ++totals_.allowed;
     slot.session.stage = Stage::running;
@@ -353,45 +341,36 @@ class Server {
     for (int i = 0; i < n; ++i) {
       const SupervisorEvent& event = events[i];
       if (event.kind == EventKind::exited) slot.session.status = event.value;
-      if (event.kind == EventKind::failed) {
-        slot.failed = static_cast<SpawnStep>(event.value);
-        slot.error = event.error;
-      }
-      if (event.kind == EventKind::started) {
-        ++totals_.started;
-        slot.pid = static_cast<std::uint32_t>(event.value);
-        audit_.begin("started").fields("request_id", Uuid{slot.address.request_id}, "pid", slot.pid);
-        audit_.finish(false);
-        tell(slot, Frame(slot.address, Tag::started).number(slot.pid, 4).finish());
-      }
-      if (event.kind == EventKind::gone) {
-        slot.session.gone(now_);
-        shut(slot, 0);
-      }
+      if (event.kind == EventKind::failed) slot.failed = static_cast<SpawnStep>(event.value), slot.error = event.error;
+      if (event.kind == EventKind::gone) slot.session.gone(now_), shut(slot, 0);
+      if (event.kind != EventKind::started) continue;
+      ++totals_.started;
+      slot.pid = static_cast<std::uint32_t>(event.value);
+      audit_.begin("started").write(",'request_id':%,'pid':%", slot.address.id(), slot.pid);
+      audit_.finish(false);
+      tell(slot, Frame(slot.address, Tag::started).number(slot.pid).finish());
     }
   }
 
   // Its supervisor was killed, so what it ran is ours to kill. The pipes still hold what was written last.
   void orphan(Slot& slot) {
     slot.orphaned = true;
-    const Spawned pipes = slot.io;
-    slot.io = {pipes.supervisor, pipes.control, -1, -1, -1};
-    close_session(slot.io);
-    slot.io = {-1, -1, pipes.stdin_fd, pipes.stdout_fd, pipes.stderr_fd};
+    Spawned supervisor{slot.io.supervisor, slot.io.control, -1, -1, -1};
+    close_session(supervisor);
+    slot.io.supervisor = slot.io.control = -1;
   }
 
   void hunt(Slot& orphaned) {
     pid_t supervisors[kMaxSessions];
     std::size_t count = 0;
-    for (const Slot& slot : slots_)
+    for (const Slot& slot : slots())
       if (slot.io.supervisor > 0) supervisors[count++] = slot.io.supervisor;
     if (reap_strays({supervisors, count}) == 0) orphaned.session.gone(now_);
   }
 
   void write_stdin(Slot& slot) {
     const ssize_t n = write(slot.io.stdin_fd, slot.stdin_data.data(), slot.stdin_data.size());
-    busy_ |= n > 0;
-    slot.ready[1] = n > 0;
+    busy_ |= slot.ready[1] = n > 0;
     if (n > 0) slot.stdin_data = slot.stdin_data.subspan(static_cast<std::size_t>(n));
     if ((n < 0 && errno != EAGAIN && errno != EINTR) || slot.stdin_data.empty()) shut(slot, 1);
   }
@@ -409,7 +388,7 @@ class Server {
     const std::size_t size = forward ? static_cast<std::size_t>(slot.session.output(stream, bytes)) : 0;
     if (size == 0) return true;
     Frame frame(slot.address, stream == 0 ? Tag::stdout_chunk : Tag::stderr_chunk);
-    tell(slot, frame.number(s.seq++, 4).number(size, 8).finish(size), {chunk, size});
+    tell(slot, frame.number(s.seq++).number(size, 8).finish(size), {chunk, size});
     return true;
   }
 
@@ -429,13 +408,13 @@ class Server {
     const Stream* const s = slot.session.streams;
     const std::uint64_t bytes[] = {s[0].total, s[1].total, s[0].total + s[1].total, s[0].total, s[1].total};
     RecentWarning& recent = totals_.recent[totals_.recent_count++ % kRecentWarnings];
-    recent = {unix_milliseconds(), bytes[kind < 5 ? kind : 2], kind, slot.address, {}};
+    recent = {milliseconds(CLOCK_REALTIME), bytes[kind < 5 ? kind : 2], kind, slot.address, {}};
     std::ranges::copy(slot.summary, recent.summary);
     ++totals_.warnings[kind];
-    audit_.begin("warning").fields("request_id", Uuid{slot.address.request_id}, "kind", kWarningNames[kind], "bytes",
-                                   recent.bytes);
+    audit_.begin("warning").write(",'request_id':%,'kind':%,'bytes':%", slot.address.id(), kWarningNames[kind],
+                                  recent.bytes);
     audit_.finish(false);
-    tell(slot, warning_frame(slot.address, static_cast<WarningKind>(kind), kWarningMessages[kind]).finish());
+    tell(slot, warning_frame(slot.address, kind).finish());
   }
 
   // Every process is dead. What a slow peer or an outsider kept in a pipe is counted and dropped.
@@ -449,23 +428,23 @@ class Server {
     const ExitFacts& facts = slot.facts = slot.session.facts(now_);
     ++totals_.completed;
     totals_.cancelled += slot.session.ended;
-    audit_.record("exit", "request_id", Uuid{slot.address.request_id}, "code", Natural{facts.code}, "signal",
-                  Natural{facts.signal > 0 ? facts.signal : -1}, "duration_ms", facts.duration_ms, "stdout_bytes",
-                  facts.stdout_bytes, "stderr_bytes", facts.stderr_bytes, "truncated", facts.truncated);
+    audit_.record("exit",
+                  ",'request_id':%,'code':%,'signal':%,'duration_ms':%,'stdout_bytes':%,'stderr_bytes':%,'truncated':%",
+                  slot.address.id(), facts.code, facts.signal > 0 ? facts.signal : -1, facts.duration_ms,
+                  facts.stdout_bytes, facts.stderr_bytes, facts.truncated);
   }
 
   const ServerConfig config_;
   Audit& audit_;
-  const int epoll_ = epoll_create1(EPOLL_CLOEXEC), cgroup_ = find_delegated_cgroup(), listener_ = config_.listener;
+  const int epoll_ = epoll_create1(EPOLL_CLOEXEC), cgroup_ = find_delegated_cgroup();
   int signals_ = -1;
-  std::uint64_t now_ = boot_milliseconds();
-  const std::uint64_t started_ = unix_milliseconds() - now_;
-  std::uint64_t accept_after_ = 0, flush_by_ = 0, stop_by_ = 0;
+  std::uint64_t now_ = milliseconds(CLOCK_BOOTTIME), accept_after_ = 0, flush_by_ = 0, stop_by_ = 0;
+  const std::uint64_t started_ = milliseconds(CLOCK_REALTIME) - now_;
   bool busy_ = false, guests_ = false, signals_ready_ = false, stopping_ = false, expired_ = false;
   Totals totals_{};
+  std::size_t turn_ = 0, slots_used_ = 0, peers_used_ = 0;
   Peer peers_[kMaxPeers];
   Slot slots_[kMaxSessions];
-  Message message_{};
   char document_[kMaxDocument];
 };
 

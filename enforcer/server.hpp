@@ -1,7 +1,7 @@
 // The event loop: connections, requests, processes, the audit log and what is known about all of them.
 //
-// One turn: take what is ready, write the records, make them durable, and only then start processes and send
-// Exits. Shown end to end by tests/e2e.
+// One turn: take what is ready, write the records, make them durable, and only then start processes and send Exits.
+// Shown end to end by tests/e2e.
 #pragma once
 
 #include "enforcer/audit.hpp"
@@ -30,7 +30,7 @@ struct Slot {
   bool orphaned = false;  // its supervisor was killed
   ExitFacts facts;
   std::uint64_t started_at = 0;  // Unix milliseconds
-  char summary[96] = {};
+  char summary[96] = {};         // the start of its command line
 
   bool live() const { return session.stage != Stage::free; }
 };
@@ -43,16 +43,15 @@ struct RecentWarning {
 };
 
 struct Totals {
-  std::uint64_t received, allowed, denied, reasons[12], warnings[8], overdue;
-  std::uint64_t started, completed, cancelled, recent_count;
+  std::uint64_t received, allowed, denied, reasons[12], warnings[8], overdue, started, completed, cancelled,
+      recent_count;
   RecentWarning recent[kRecentWarnings];
 };
 
 struct ServerConfig {
   const BlobView* table = nullptr;  // null: no policy, nothing is allowed
-  Digest digest{};
-  const char* policy_path = nullptr;
-  const char* home = nullptr;  // "HOME=…"
+  Digest digest = {};
+  const char *policy_path = nullptr, *home = nullptr;  // home: "HOME=…"
   Audit* audit = nullptr;
   int listener = -1;
   std::span<const std::uint32_t> allowed_uids;

@@ -1,9 +1,6 @@
 #include "enforcer/session.hpp"
 
-#include <sys/wait.h>
-
-#include <algorithm>
-#include <csignal>
+#include "enforcer/system.hpp"
 
 namespace x0x {
 

@@ -23,6 +23,7 @@ inline constexpr std::array<std::uint8_t, 256> kByteClasses = [] {
     if (b >= 0x80) classes[b] = kByteHigh;
   }
   for (const char c : blob::kForbiddenBytes) classes[static_cast<std::uint8_t>(c)] |= kByteForbidden;
+  classes[0xff] |= kByteForbidden;  // kNulInToken
   classes['/'] |= kByteSlash;
   return classes;
 }();
@@ -32,6 +33,17 @@ inline std::uint8_t classes_of(Bytes text) {
   std::uint8_t classes = 0;
   for (const std::uint8_t b : text) classes |= kByteClasses[b];
   return classes;
+}
+
+// Tokens stand in a block, each followed by a NUL. A NUL inside a token, which would be taken for its end, becomes this
+// byte, which is never part of UTF-8 and which no request may hold.
+inline constexpr std::uint8_t kNulInToken = 0xff;
+
+// Takes the first token off a block that is not empty.
+inline Bytes next_token(Bytes& block) {
+  const Bytes token = block.first(std::strlen(reinterpret_cast<const char*>(block.data())));
+  block = block.subspan(token.size() + 1);
+  return token;
 }
 
 inline bool has_forbidden_byte(Bytes token) { return (classes_of(token) & kByteForbidden) != 0; }

@@ -65,8 +65,8 @@ TEST_CASE("a good policy is loaded, its version recorded, and it loads again") {
   REQUIRE(policy.ok());
   CHECK(policy.value().table.policy_version() == 5);
   const std::string recorded = on.scratch.text("state/highest");
-  CHECK(recorded.starts_with("5 "));
-  CHECK(recorded.size() == 2 + 64 + 1);
+  CHECK(recorded.starts_with("00000000000000000005 "));
+  CHECK(recorded.size() == 20 + 1 + 64 + 1);
   CHECK(on.load() == Fault::none);
   CHECK(on.scratch.text("state/highest") == recorded);
 }
@@ -215,14 +215,16 @@ TEST_CASE("state: a directory that is not there, and a record that nobody of us 
   on.node.state_dir = on.state.c_str();
   const std::string digest(64, 'a');
   for (const std::string& text :
-       {std::string(), std::string("5"), "5 " + digest, "05 " + digest + "\n", "-1 " + digest + "\n",
-        "5 " + digest + "\n\n", "99999999999999999999999 " + digest + "\n", "5  " + digest + "\n",
+       {std::string(), std::string("5"), "00000000000000000005 " + digest, "05 " + digest + "\n", "-1 " + digest + "\n",
+        "00000000000000000005 " + digest + "\n\n", "99999999999999999999999 " + digest + "\n", "5  " + digest + "\n",
+        "0000000000000000000x " + digest + "\n", "00000000000000000005_" + digest + "\n",
+        "00000000000000000005 " + std::string(64, 'g') + "\n", "00000000000000000005 " + digest + "x",
         std::string(500, '5')}) {
     on.scratch.put("state/highest", text);
     chmod(on.scratch.path("state/highest").c_str(), 0600);
     CHECK(on.load() == Fault::state_damaged);
   }
-  on.scratch.put("state/highest", "5 " + digest + "\n");
+  on.scratch.put("state/highest", "00000000000000000005 " + digest + "\n");
   chmod(on.scratch.path("state/highest").c_str(), 0666);
   CHECK(on.load() == Fault::state_damaged);
 }
@@ -234,12 +236,12 @@ TEST_CASE("a crash before the rename leaves the old version, and the rest of it 
   CHECK(on.load() == Fault::none);
   on.install(sample(6));
   CHECK(on.load() == Fault::none);
-  CHECK(on.scratch.text("state/highest").starts_with("6 "));
+  CHECK(on.scratch.text("state/highest").starts_with("00000000000000000006 "));
 }
 
 TEST_CASE("the copy in memory does not change with the file") {
   Installed on;
-  const Result<Bytes> file = map_file(on.policy_path.c_str(), 1 << 20);
+  const Result<Bytes> file = read_file(on.policy_path.c_str(), 1 << 20);
   REQUIRE(file.ok());
   const std::string before(file.value().begin(), file.value().end());
   REQUIRE(truncate(on.policy_path.c_str(), 0) == 0);
