@@ -1,0 +1,254 @@
+"""How a command ends: durations, cancel, disconnect, lease, whole trees, failed starts; and what is on record by then."""
+
+import signal
+import time
+
+from harness import Case, in_mount_namespace, main, slow, wait_until
+
+STUBBORN = "import os, signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\n"
+# A tree that does what it can to get away: sessions of their own, parents that end, and deaf ears.
+HIDING = """import os, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+for depth in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() > 0 and depth < 2:
+            os._exit(0)
+        if os.fork() == 0:
+            os.setsid()
+            os.setpgid(0, 0) if os.getpid() != os.getsid(0) else None
+open(f"{os.environ['HOME']}/work/{os.getpid()}", "w").close()
+"""
+
+
+class Durations(Case):
+    @slow
+    def test_sigterm_comes_five_seconds_before_the_cap_and_sigkill_at_it(self):
+        node = self.node()
+        node.exec["max_duration_secs"] = 7
+        argv = node.allow_python("import os, signal, time\nbegan = time.monotonic()\n"
+                                 "signal.signal(signal.SIGTERM, lambda *_: os.write(1, f'{time.monotonic() - began}\\n'.encode()))\n"
+                                 "os.write(1, b'up\\n')\nwhile True:\n time.sleep(1)\n os.write(2, b'alive\\n')")
+        connection = self.connect(node.start())
+        session = connection.run(argv)
+        self.assertEqual(session.exit[:2], (None, signal.SIGKILL))
+        self.assertGreaterEqual(session.exit.duration_ms, 7000)
+        told = [float(line) for line in session.stdout.split()[1:]]
+        self.assertEqual(len(told), 1, "one SIGTERM")
+        self.assertGreater(told[0], 1)  # it is 2 s after the start, and Python takes a moment of them
+        self.assertGreater(session.exit.duration_ms / 1000 - told[0], 4)
+        self.assertEqual(connection.diagnostics()["totals"]["cap_breaches"]["duration"], 1)
+
+    @slow
+    def test_a_command_that_heeds_sigterm_ends_before_the_cap(self):
+        _, connection = self.started(["sleep", "60"])
+        session = connection.run(["sleep", "60"], timeout_ms=6500)
+        self.assertEqual(session.exit[:2], (None, signal.SIGTERM))
+        self.assertGreaterEqual(session.exit.duration_ms, 1500)
+        self.assertLess(session.exit.duration_ms, 6500)
+
+    @slow
+    def test_with_five_seconds_or_less_both_signals_come_at_the_cap(self):
+        node = self.node()
+        stubborn = node.allow_python(STUBBORN + "time.sleep(60)")
+        node.allow(["sleep", "60"])
+        connection = self.connect(node.start())
+        sessions = [connection.request(["sleep", "60"], timeout_ms=3000), connection.request(stubborn, timeout_ms=3000)]
+        for session in sessions:
+            self.assertIn(session.wait().signal, (signal.SIGTERM, signal.SIGKILL))
+            self.assertGreaterEqual(session.exit.duration_ms, 3000)
+        self.assertEqual(sessions[1].exit.signal, signal.SIGKILL)
+
+    @slow
+    def test_a_session_that_runs_long_is_warned_of_once(self):
+        node = self.node()
+        node.exec.update(warn_duration_secs=1, max_duration_secs=30)
+        argv = node.allow(["sleep", "2.5"])
+        connection = self.connect(node.start())
+        session = connection.run(argv)
+        self.assert_ok(session)
+        self.assertEqual(session.warnings, ["DurationApproachingCap"])
+        self.assertEqual(connection.diagnostics()["totals"]["cap_warnings"]["duration_approaching"], 1)
+
+    @slow
+    def test_a_command_may_have_a_shorter_time_of_its_own(self):
+        node = self.node()
+        argv = node.allow(["sleep", "60"], max_duration_secs=1)
+        session = self.connect(node.start()).run(argv)
+        self.assertIn(session.exit.signal, (signal.SIGTERM, signal.SIGKILL))
+        self.assertGreaterEqual(session.exit.duration_ms, 1000)
+
+
+class Ends(Case):
+    def test_cancel_sends_sigterm_at_once(self):
+        node, connection = self.started(["sleep", "60"])
+        session = connection.request(["sleep", "60"])
+        session.wait_started()
+        session.cancel()
+        self.assertEqual(session.wait()[:2], (None, signal.SIGTERM))
+        self.assertLess(session.exit.duration_ms, 5000)
+        self.assertEqual(session.warnings, ["Cancelled"])
+        self.assertEqual([r["event"] for r in node.audit_of(session)], ["request", "started", "warning", "exit"])
+        totals = connection.diagnostics()["totals"]
+        self.assertEqual((totals["sessions_started"], totals["sessions_completed"], totals["sessions_cancelled"]), (1, 1, 1))
+
+    def test_a_command_may_clean_up_when_it_is_cancelled(self):
+        node = self.node()
+        argv = node.allow_script("trap 'echo bye; exit 4' TERM; echo up; while :; do sleep 0.1; done")
+        connection = self.connect(node.start())
+        session = connection.request(argv)
+        session.wait_output(b"up")
+        session.cancel()
+        self.assertEqual(session.wait()[:2], (4, None))
+        self.assertEqual(session.stdout, b"up\nbye\n")
+
+    def test_a_cancel_that_follows_its_request_at_once_is_not_lost(self):
+        _, connection = self.started(["sleep", "60"])
+        for _ in range(10):
+            session = connection.request(["sleep", "60"])
+            session.cancel()
+            session.cancel()
+            self.assertEqual((session.wait().signal, session.warnings), (signal.SIGTERM, ["Cancelled"]))
+
+    @slow
+    def test_a_command_that_ignores_a_cancel_is_killed_five_seconds_later(self):
+        node = self.node()
+        argv = node.allow_python(STUBBORN + "time.sleep(60)")
+        connection = self.connect(node.start())
+        session = connection.request(argv)
+        session.wait_output(b"up")
+        session.cancel()
+        at = time.monotonic()
+        self.assertEqual(session.wait()[:2], (None, signal.SIGKILL))
+        self.assertGreaterEqual(time.monotonic() - at, 4.9)
+
+    @slow
+    def test_a_peer_that_disconnects_ends_its_sessions_within_five_seconds_of_sigterm(self):
+        node = self.node()
+        polite = node.allow_script(f"trap 'echo told > {node.work}/told; exit 0' TERM; echo up; while :; do sleep 0.1; done")
+        stubborn = node.allow_python(STUBBORN + "time.sleep(60)")
+        node.start()
+        connection = node.connect()
+        sessions = [connection.request(polite), connection.request(stubborn)]
+        for session in sessions:
+            session.wait_output(b"up")
+        connection.close()
+        wait_until((node.work / "told").exists)
+        for session in sessions:
+            identity = str(session.address.request_id)
+            self.assertEqual(node.wait_for_audit("warning", request_id=identity)["kind"], "PeerDisconnected")
+        ends = [node.wait_for_audit("exit", request_id=str(s.address.request_id)) for s in sessions]
+        self.assertEqual([(end["code"], end["signal"]) for end in ends], [(0, None), (None, signal.SIGKILL)])
+        self.assertEqual(node.processes(but_enforcer=True), [])
+
+    def test_a_peer_that_disconnects_leaves_the_sessions_of_others_alone(self):
+        node, connection = self.started(["sleep", "60"])
+        session = connection.request(["sleep", "60"])
+        session.wait_started()
+        other = node.connect()
+        other.request(["sleep", "60"]).wait_started()
+        other.close()
+        node.wait_for_audit("exit")
+        self.assertEqual([s["request_id"] for s in connection.list_sessions()], [str(session.address.request_id)])
+
+    @slow
+    def test_a_lease_that_is_not_renewed_ends_the_session_after_four_seconds(self):
+        node = self.node(["sleep", "60"])
+        stubborn = node.allow_python(STUBBORN + "time.sleep(60)")
+        connection = self.connect(node.start())
+        silent = [connection.request(["sleep", "60"]), connection.request(stubborn)]
+        renewed = connection.request(["sleep", "60"])
+        for session in silent:
+            session.renewing = False
+        self.assertEqual((silent[0].wait().signal, silent[0].warnings), (signal.SIGTERM, ["LeaseExpired"]))
+        self.assertGreaterEqual(silent[0].exit.duration_ms, 4000)
+        self.assertEqual((silent[1].wait().signal, silent[1].warnings), (signal.SIGKILL, ["LeaseExpired"]))
+        self.assertGreaterEqual(silent[1].exit.duration_ms, 9000)
+        self.assertIsNone(renewed.exit)
+
+    def test_a_failed_start_is_spawn_failed_and_the_log_names_the_step(self):
+        node = self.node()
+        plain = node.bin / "plain"
+        plain.write_text("echo a shell would run this\n")
+        plain.chmod(0o755)
+        steps = {"open_exe": node.allow([node.bin / "missing"]), "cwd": node.allow(["true"], cwd=node.work / "missing"),
+                 "exec": node.allow([plain]), "landlock": node.allow(["echo"], writable=[node.work / "missing"])}
+        node.exec["max_concurrent_per_agent"] = 1
+        connection = self.connect(node.start())
+        for step, argv in steps.items():
+            with self.subTest(step=step):
+                session = connection.run(argv)
+                self.assert_denied(session, "spawn_failed")
+                records = node.audit_of(session)
+                self.assertEqual([r["event"] for r in records], ["request", "denial"])
+                self.assertEqual((records[1]["reason"], records[1]["step"]), ("spawn_failed", step))
+        self.assertEqual(connection.diagnostics()["active_sessions"], 0)
+
+
+class Trees(Case):
+    def hunt(self, node):
+        argv = node.allow_python(HIDING + "print('up', flush=True)\ntime.sleep(60)")
+        connection = self.connect(node.start())
+        session = connection.request(argv)
+        session.wait_output(b"up")
+        wait_until(lambda: len(list(node.work.iterdir())) >= 8)
+        self.assertGreaterEqual(len(node.processes(but_enforcer=True)), 8)
+        session.cancel()
+        self.assertEqual(session.wait().signal, signal.SIGKILL)
+        self.assertEqual(node.processes(but_enforcer=True), [])
+
+    @slow
+    def test_nothing_of_a_tree_that_hides_and_ignores_sigterm_is_alive_after_exit(self):
+        self.hunt(self.node())
+
+    @slow
+    def test_the_same_where_no_cgroup_is_delegated(self):
+        node = self.node()
+        node.wrapper = in_mount_namespace("mount -t tmpfs none /sys/fs/cgroup")
+        if node.wrapper is None:
+            self.skipTest("mount namespaces are not allowed here")
+        self.hunt(node)
+
+    def test_leftovers_are_killed_when_the_command_ends_by_itself(self):
+        node = self.node()
+        argv = node.allow_python(HIDING + "if os.getsid(0) == os.getpid() == os.getpgid(0) and os.getppid() != 1:\n"
+                                          " time.sleep(0.5)\n print('bye', flush=True)\n os._exit(0)\ntime.sleep(60)")
+        connection = self.connect(node.start())
+        session = connection.run(argv)
+        self.assertEqual(session.exit.code, 0)
+        self.assertEqual(node.processes(but_enforcer=True), [])
+        self.assertGreaterEqual(len(list(node.work.iterdir())), 2)
+
+    def test_a_grandchild_that_holds_the_pipes_open_does_not_hold_up_the_end(self):
+        node = self.node()
+        argv = node.allow_script("setsid sleep 60 & echo done")
+        session = self.connect(node.start()).run(argv)
+        self.assert_ok(session, b"done\n")
+        self.assertEqual(node.processes(but_enforcer=True), [])
+
+    def test_the_last_output_of_a_command_is_not_lost_with_its_leftovers(self):
+        node = self.node()
+        argv = node.allow_python("import os, sys\nif os.fork() == 0:\n os.setsid()\n os.execvp('sleep', ['sleep', '60'])\n"
+                                 "sys.stdout.write('x' * 60000)")
+        session = self.connect(node.start()).run(argv)
+        self.assert_ok(session, b"x" * 60000)
+
+
+class Audit(Case):
+    def test_the_request_is_in_the_log_before_the_command_exists(self):
+        node = self.node()
+        argv = node.allow_script(f"grep -c '\"event\":\"request\"' {node.log}")
+        connection = self.connect(node.start())
+        for number in range(1, 6):
+            self.assert_ok(connection.request(argv), f"{number}\n".encode())
+
+    def test_the_end_is_in_the_log_before_the_exit_arrives(self):
+        node, connection = self.started(["true"])
+        for _ in range(20):
+            session = connection.run(["true"])
+            self.assertEqual([r["event"] for r in node.audit_of(session)], ["request", "started", "exit"])
+
+
+if __name__ == "__main__":
+    main()
