@@ -16,6 +16,7 @@ void add_inspect_command(CLI::App& app, std::function<int()>& run);
 void add_decompile_command(CLI::App& app, std::function<int()>& run);
 void add_explain_command(CLI::App& app, std::function<int()>& run);
 void add_replay_command(CLI::App& app, std::function<int()>& run);
+void add_audit_command(CLI::App& app, std::function<int()>& run);
 
 // --format human|json
 void add_format_option(CLI::App& command, bool& json);

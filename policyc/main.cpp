@@ -77,6 +77,7 @@ int main(int argc, char** argv) {
   add_decompile_command(app, run);
   add_explain_command(app, run);
   add_replay_command(app, run);
+  add_audit_command(app, run);
 
   try {
     if (argc > 1) refuse_unknown_command(app, argv[1]);
