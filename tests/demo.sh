@@ -168,7 +168,12 @@ wait "$enforcer" || differs "the enforcer ended with $?"
 enforcer=''
 run 0 'event:stopped' sed -E 's/([0-9a-f]{4})[0-9a-f-]{28,60}/\1…/g; s/"ts":"[^T]*T//; s/["{}]//g; s/,/ /g' exec.log
 
-tell "12. One byte of the table is changed: the enforcer does not start."
+tell "12. Each record names the digest of the one before. Somebody tidies up a denial, and it shows."
+run 0 intact x0x-policyc audit verify exec.log
+run 0 '' sed -i 's/"seq","0"/"seq","1"/' exec.log
+run 1 'exec.log:8: line_changed' x0x-policyc audit verify exec.log
+
+tell "13. One byte of the table is changed: the enforcer does not start."
 printf '\377' | dd of=policy.x0xp bs=1 seek=200 conv=notrunc status=none
 run 1 bad_signature "${start[@]}"
 
