@@ -1,8 +1,8 @@
 // The connections of front ends: messages in, frames out, and a bound on everything a peer can make us hold.
 //
-// A peer holds one message of at most 2 MiB and kMaxUnsent of output. When every place is taken the peer that
-// has been silent longest makes room, so connections that say nothing lock nobody out. Peers of a foreign
-// user are closed before a byte is read. Shown by tests/enforcer/peers_test.cpp.
+// A peer holds one message of at most 2 MiB and kMaxUnsent of output. When every place is taken the peer that has been
+// silent longest makes room, so connections that say nothing lock nobody out. Peers of a foreign user are closed before
+// a byte is read. Shown by tests/enforcer/peers_test.cpp.
 #pragma once
 
 #include "enforcer/frame.hpp"
@@ -19,22 +19,23 @@ enum class Received { nothing, part, message, malformed };
 
 struct Peer {
   int fd = -1;
-  bool ready = false;  // something may be there to read
+  std::uint32_t ready = 0;  // what epoll said: bits other than EPOLLOUT mean that something may be there to read
   bool spoke = false;
   bool leaving = false;  // nothing more is read; what is unsent may still leave
   bool dead = false;
   std::uint32_t sessions = 0;
   std::uint64_t last_active = 0;
   std::uint8_t length[wire::kLengthBytes] = {};
-  std::uint8_t* message = nullptr;  // null: the length is not complete yet
-  std::size_t received = 0;         // of the length, then of the message
-  std::uint8_t* unsent = nullptr;
-  std::size_t unsent_size = 0, unsent_room = 0;
+  std::uint8_t *message = nullptr, *unsent = nullptr;     // message null: the length is not complete yet
+  std::size_t received = 0;                               // of the length, then of the message
+  std::size_t sent = 0, unsent_end = 0, unsent_room = 0;  // what is between the first two waits
 
-  bool listens() const { return ready && !leaving && !dead && unsent_size < kAnswerBudget; }
+  std::size_t waiting() const { return unsent_end - sent; }
+  bool listens() const;
 
   // Reads once. A message belongs to the caller, who frees it.
   Received receive(std::span<std::uint8_t>& whole, std::uint64_t now);
+  std::uint8_t* reserve(std::size_t size);  // room at the end of what waits, or null; unsent_end += what was used of it
   void send(Bytes head, Bytes tail = {});
   void send_unsent(std::uint64_t now);  // a peer that is through with us is dead afterwards
   void close();

@@ -10,6 +10,7 @@ using namespace wire;
 namespace {
 
 constexpr int kReadsPerTurn = 8;
+constexpr std::size_t kChunkHead = kLengthBytes + 1 + 2 * kIdBytes + kPrefixBytes + 4 + kRequestIdBytes + 4 + 8;
 
 // epoll, edge-triggered, only says where to look again: each descriptor has a flag that it sets, and that is cleared
 // when there is nothing more to be had. What is looked at is decided by the state alone.
@@ -21,8 +22,8 @@ class Server {
     for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
     sigprocmask(SIG_BLOCK, &signals, nullptr);
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    watch(signals_, signals_ready_);
-    watch(config_.listener, guests_);
+    watch(signals_, EPOLLIN, signals_ready_);
+    watch(config_.listener, EPOLLIN, guests_);
   }
 
   int run() {
@@ -31,7 +32,7 @@ class Server {
       epoll_event events[64];
       const int n = epoll_wait(epoll_, events, 64, busy_ ? 0 : timeout());
       now_ = milliseconds(CLOCK_BOOTTIME);
-      for (int i = 0; i < n; ++i) *static_cast<bool*>(events[i].data.ptr) = true;
+      for (int i = 0; i < n; ++i) *static_cast<std::uint32_t*>(events[i].data.ptr) |= events[i].events;
       take();
     }
     audit_.record("stopped");
@@ -45,8 +46,8 @@ class Server {
   std::span<Slot> slots() { return {slots_, slots_used_}; }
   std::span<Peer> peers() { return {peers_, peers_used_}; }
 
-  void watch(int fd, bool& ready) {
-    epoll_event event{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {.ptr = &ready}};
+  void watch(int fd, std::uint32_t events, std::uint32_t& ready) {
+    epoll_event event{events | EPOLLET, {.ptr = &ready}};
     epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
   }
 
@@ -104,14 +105,14 @@ class Server {
   }
 
   bool done() {
-    const bool idle = std::ranges::none_of(slots(), &Slot::live) && std::ranges::none_of(peers(), &Peer::unsent_size);
+    const bool idle = std::ranges::none_of(slots(), &Slot::live) && std::ranges::none_of(peers(), &Peer::waiting);
     return stopping_ && (idle || now_ >= stop_by_);
   }
 
   void take_signals() {
     signalfd_siginfo info{};
     signals_ready_ = read(signals_, &info, sizeof info) == sizeof info;
-    busy_ |= signals_ready_;
+    busy_ |= signals_ready_ != 0;
     const Fault fault = info.ssi_signo == SIGHUP ? audit_.reopen() : Fault::none;
     if (fault != Fault::none)
       dprintf(2, "x0x-enforcer: audit log: %s; going on in the old file\n", fault_message(fault));
@@ -139,7 +140,7 @@ class Server {
     busy_ = true;
     Peer* const peer = admit(peers_, fd, config_.allowed_uids, now_);
     if (peer == nullptr) return void(close(fd));
-    watch(fd, peer->ready);
+    watch(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP, peer->ready);
     peers_used_ = std::max(peers_used_, static_cast<std::size_t>(peer - peers_) + 1);
   }
 
@@ -307,7 +308,7 @@ class Server {
     }
     slot.error = errno;
     if (slot.failed != SpawnStep::none) return deny(slot, DenialReason::spawn_failed);
-    for (std::size_t i = 0; i < 4; ++i) watch(fd_of(slot, i), slot.ready[i]);
+    for (std::size_t i = 0; i < 4; ++i) watch(fd_of(slot, i), i == 1 ? EPOLLOUT : EPOLLIN, slot.ready[i]);
     if (slot.stdin_data.empty()) shut(slot, 1);
   }
 
@@ -322,7 +323,7 @@ class Server {
   }
 
   static bool is_slow(const Slot& slot) {
-    return slot.peer != nullptr && slot.peer->unsent_size + kChunkBytes + 256 > kDataBudget;
+    return slot.peer != nullptr && slot.peer->waiting() + kChunkBytes + 256 > kDataBudget;
   }
 
   // Nothing is read before Started was sent, nor what a slow peer would make us keep.
@@ -370,25 +371,29 @@ class Server {
 
   void write_stdin(Slot& slot) {
     const ssize_t n = write(slot.io.stdin_fd, slot.stdin_data.data(), slot.stdin_data.size());
-    busy_ |= slot.ready[1] = n > 0;
+    busy_ |= n > 0;
+    slot.ready[1] = n > 0;
     if (n > 0) slot.stdin_data = slot.stdin_data.subspan(static_cast<std::size_t>(n));
     if ((n < 0 && errno != EAGAIN && errno != EINTR) || slot.stdin_data.empty()) shut(slot, 1);
   }
 
   // False when there was nothing to read. Without `forward` it is only counted.
   bool read_stream(Slot& slot, std::size_t stream, bool forward) {
-    static std::uint8_t chunk[kChunkBytes];
+    static std::uint8_t spare[kChunkBytes];
+    std::uint8_t* const room = forward && slot.peer != nullptr ? slot.peer->reserve(kChunkHead + kChunkBytes) : nullptr;
+    std::uint8_t* const chunk = room != nullptr ? room + kChunkHead : spare;
     Stream& s = slot.session.streams[stream];
-    const ssize_t n = read(fd_of(slot, 2 + stream), chunk, sizeof chunk);
+    const ssize_t n = read(fd_of(slot, 2 + stream), chunk, kChunkBytes);
     slot.ready[2 + stream] = n > 0;
     s.open = n >= 0 ? n > 0 : errno == EAGAIN || errno == EINTR;
     if (n <= 0) return false;
     const std::uint64_t bytes = static_cast<std::uint64_t>(n);
     if (!forward) s.total += bytes;
     const std::size_t size = forward ? static_cast<std::size_t>(slot.session.output(stream, bytes)) : 0;
-    if (size == 0) return true;
+    if (size == 0 || room == nullptr) return true;
     Frame frame(slot.address, stream == 0 ? Tag::stdout_chunk : Tag::stderr_chunk);
-    tell(slot, frame.number(s.seq++).number(size, 8).finish(size), {chunk, size});
+    memcpy(room, frame.number(s.seq++).number(size, 8).finish(size).data(), kChunkHead);
+    slot.peer->unsent_end += kChunkHead + size;
     return true;
   }
 
@@ -440,7 +445,8 @@ class Server {
   int signals_ = -1;
   std::uint64_t now_ = milliseconds(CLOCK_BOOTTIME), accept_after_ = 0, flush_by_ = 0, stop_by_ = 0;
   const std::uint64_t started_ = milliseconds(CLOCK_REALTIME) - now_;
-  bool busy_ = false, guests_ = false, signals_ready_ = false, stopping_ = false, expired_ = false;
+  bool busy_ = false, stopping_ = false, expired_ = false;
+  std::uint32_t guests_ = 0, signals_ready_ = 0;
   Totals totals_{};
   std::size_t turn_ = 0, slots_used_ = 0, peers_used_ = 0;
   Peer peers_[kMaxPeers];

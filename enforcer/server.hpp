@@ -20,8 +20,8 @@ struct Slot {
   Session session;
   Address address = {};
   Spawned io;
-  bool ready[4] = {};    // to be read or written: control, stdin, stdout, stderr
-  Peer* peer = nullptr;  // null: it has gone
+  std::uint32_t ready[4] = {};  // not 0: to be read or written: control, stdin, stdout, stderr
+  Peer* peer = nullptr;         // null: it has gone
   std::uint32_t rule = blob::kNone, pid = 0;
   std::uint8_t* message = nullptr;  // owns the next two
   Bytes argv_block, stdin_data;

@@ -24,7 +24,7 @@ struct Connected {
     REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
     peer = admit(peers, ends[0], {&uid, 1}, 100);
     REQUIRE(peer != nullptr);
-    peer->ready = true;
+    peer->ready = 1;
   }
   ~Connected() {
     for (Peer& p : peers)
@@ -52,7 +52,7 @@ TEST_CASE("a frame one byte at a time is put together, and two in one read are k
     c.put(message.substr(i, 1));
     REQUIRE(c.peer->receive(whole, 1) == Received::part);
     CHECK(c.peer->receive(whole, 1) == Received::nothing);
-    CHECK_FALSE(c.peer->ready);
+    CHECK(c.peer->ready == 0);
   }
   c.put("o" + prefixed("x"));
   REQUIRE(c.peer->receive(whole, 1) == Received::message);
@@ -93,8 +93,8 @@ TEST_CASE("a peer that never reads can hold so much and no more") {
   std::size_t sent = 0;
   for (int i = 0; i < 200 && !c.peer->dead; ++i, ++sent) {
     c.peer->send(data);
-    CHECK(c.peer->unsent_size <= kMaxUnsent);
-    CHECK(c.peer->unsent_room <= 2 * kMaxUnsent);
+    CHECK(c.peer->waiting() <= kMaxUnsent);
+    CHECK(c.peer->unsent_room <= kMaxUnsent);
   }
   CHECK(c.peer->dead);
   CHECK(sent == kMaxUnsent / data.size() + 1);
@@ -166,13 +166,13 @@ TEST_CASE(
   peers[1].sessions = 1;
   peers[2].last_active = 50;
   CHECK(join(4, 60) == peers + 3);
-  peers[2].unsent_size = 1;
+  peers[2].unsent_end = 1;
   peers[3].sessions = 1;
   CHECK(join(5, 70) == peers + 0);
   peers[0].sessions = 1;
   close(others[5]);
   CHECK(join(5, 80) == nullptr);
-  peers[2].unsent_size = 0;
+  peers[2].unsent_end = 0;
   for (Peer& peer : peers) peer.close();
   for (const int fd : others) close(fd);
 }
