@@ -1,12 +1,10 @@
-#include "enforcer/sandbox.hpp"
-
-#include "enforcer/system.hpp"
+// What a rule takes away from its command: resources, places to write, the network. Each function says false with errno
+// when the kernel cannot do all of it, and leaves it to the caller not to go on. Shown by
+// tests/enforcer/sandbox_test.cpp.
+#include "enforcer/spawn.hpp"
 
 namespace x0x {
 namespace {
-
-constexpr __rlimit_resource kLimited[] = {RLIMIT_CPU, RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_NPROC};
-static_assert(std::size(kLimited) == std::size(ChildPlan{}.limits));
 
 constexpr std::uint64_t kTruncate = 1u << 14, kIoctlDevice = 1u << 15;  // newer than the headers of Debian 12
 // All that make, move or remove: the bits from REMOVE_DIR to REFER.
@@ -29,16 +27,21 @@ bool allow_below(int ruleset, const char* path, std::uint64_t file_writes) {
 
 }  // namespace
 
-bool limit_resources(const std::uint64_t* limits) {
+// And never a core file.
+bool limit_resources(const std::uint64_t (&limits)[5]) {
   const rlimit no_core{0, 0};
   bool ok = setrlimit(RLIMIT_CORE, &no_core) == 0;
-  for (const __rlimit_resource which : kLimited) {
-    const rlimit both{*limits, *limits};
-    if (*limits++ != 0) ok = ok && setrlimit(which, &both) == 0;
+  const std::uint64_t* limit = limits;
+  for (const auto which : {RLIMIT_CPU, RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_NPROC}) {
+    const rlimit both{*limit, *limit};
+    if (*limit++ != 0) ok = ok && setrlimit(which, &both) == 0;
   }
   return ok;
 }
 
+// Landlock: only these paths, what is below them, and /dev/null can be written; reading and executing stay as they are.
+// Mode, owner, times and extended attributes of a file are not writes to Landlock: permissions guard those. A path that
+// ends in a symbolic link is refused, because whoever may replace it would choose what is writable.
 bool limit_writes(const char* const* paths) {
   const int abi = landlock_abi();
   if (abi < kMinLandlockAbi) return errno = EOPNOTSUPP, false;
@@ -54,6 +57,8 @@ bool limit_writes(const char* const* paths) {
 #define IF_EQUAL(value, yes, no) BPF_JUMP(BPF_JMP | BPF_K | BPF_JEQ, value, yes, no)
 #define ANSWER(action) BPF_STMT(BPF_RET | BPF_K, action)
 
+// seccomp: no socket but AF_UNIX, by no way in: neither io_uring, nor another process's descriptors, nor the 32-bit and
+// x32 system calls (whose use ends the process).
 bool limit_network() {
 #if defined(__x86_64__)
   constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;

@@ -334,23 +334,21 @@ class Server {
   }
 
   void take_events(Slot& slot) {
-    SupervisorEvent events[kMaxEvents];
-    const int n = read_events(slot.io, events);
+    Progress progress;
+    const int n = read_progress(slot.io, progress);
     slot.ready[0] = n > 0;
     busy_ |= n > 0;
     if (n == 0) orphan(slot);
-    for (int i = 0; i < n; ++i) {
-      const SupervisorEvent& event = events[i];
-      if (event.kind == EventKind::exited) slot.session.status = event.value;
-      if (event.kind == EventKind::failed) slot.failed = static_cast<SpawnStep>(event.value), slot.error = event.error;
-      if (event.kind == EventKind::gone) slot.session.gone(now_), shut(slot, 0);
-      if (event.kind != EventKind::started) continue;
-      ++totals_.started;
-      slot.pid = static_cast<std::uint32_t>(event.value);
-      audit_.begin("started").write(",'request_id':%,'pid':%", slot.address.id(), slot.pid);
-      audit_.finish(false);
-      tell(slot, Frame(slot.address, Tag::started).number(slot.pid).finish());
-    }
+    if (n <= 0) return;
+    slot.session.status = progress.status;
+    slot.failed = progress.failed, slot.error = progress.error;
+    if (progress.gone) slot.session.gone(now_), shut(slot, 0);
+    if (slot.pid != 0 || progress.command == 0) return;
+    ++totals_.started;
+    slot.pid = static_cast<std::uint32_t>(progress.command);
+    audit_.begin("started").write(",'request_id':%,'pid':%", slot.address.id(), slot.pid);
+    audit_.finish(false);
+    tell(slot, Frame(slot.address, Tag::started).number(slot.pid).finish());
   }
 
   // Its supervisor was killed, so what it ran is ours to kill. The pipes still hold what was written last.

@@ -1,37 +1,43 @@
 #include "enforcer/spawn.hpp"
 
-#include "enforcer/supervisor.hpp"
-#include "enforcer/system.hpp"
-#include "enforcer/tree.hpp"
-
 namespace x0x {
 
 bool plan_rule(const BlobView& table, std::uint32_t rule, const char* const* argv, const char* home, ChildPlan& plan) {
   const Options o = table.options(rule);
   if (o.env_count > kMaxChildEnv || o.writable_count > kMaxWritable) return false;
-  plan = {};
-  plan.file = o.exe.present() ? o.exe.c_str() : argv[0];
-  plan.sha256 = o.sha256;
-  plan.argv = argv;
-  std::uint32_t n = 0;
-  for (; n < o.env_count; ++n) plan.envp[n] = table.item(o.first_item + n).c_str();
+  plan = {.file = o.exe.present() ? o.exe.c_str() : argv[0],
+          .sha256 = o.sha256,
+          .argv = argv,
+          .cwd = (o.cwd.present() ? o.cwd : table.default_cwd()).c_str(),
+          .network = (o.flags & blob::kOptionNoNetwork) == 0,
+          .limit_writes = (o.flags & blob::kOptionHasWritable) != 0,
+          .limits = {o.cpu_secs, o.memory_bytes, o.file_bytes, o.open_files, o.processes}};
+  const char** const env_end = plan.envp + o.env_count;
+  std::uint32_t item = o.first_item;
+  for (const char** variable = plan.envp; variable != env_end; ++variable) *variable = table.item(item++).c_str();
+  for (std::uint32_t i = 0; i < o.writable_count; ++i) plan.writable[i] = table.item(item++).c_str();
+  const char** next = env_end;
   for (const char* given : {kChildPath, home, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"}) {
-    bool named = false;  // by the policy, which then decides
-    for (std::uint32_t i = 0; i < o.env_count; ++i)
-      named = named || strncmp(given, plan.envp[i], strcspn(given, "=") + 1) == 0;
-    if (!named) plan.envp[n++] = given;
+    const auto has_its_name = [&](const char* v) { return strncmp(given, v, strcspn(given, "=") + 1) == 0; };
+    if (std::none_of(plan.envp, env_end, has_its_name)) *next++ = given;  // else the policy decides
   }
-  for (std::uint32_t i = 0; i < o.writable_count; ++i)
-    plan.writable[i] = table.item(o.first_item + o.env_count + i).c_str();
-  plan.cwd = (o.cwd.present() ? o.cwd : table.default_cwd()).c_str();
-  plan.network = (o.flags & blob::kOptionNoNetwork) == 0;
-  plan.limit_writes = (o.flags & blob::kOptionHasWritable) != 0;
-  const std::uint64_t limits[] = {o.cpu_secs, o.memory_bytes, o.file_bytes, o.open_files, o.processes};
-  memcpy(plan.limits, limits, sizeof plan.limits);
   return true;
 }
 
 namespace {
+
+// Two enforcers may share a cgroup; neither may touch the other's sessions.
+struct CgroupName {
+  char text[32];
+  explicit CgroupName(std::uint32_t slot) { snprintf(text, sizeof text, "x0x-%d-%u", getpid(), slot); }
+};
+
+int make_session_cgroup(int delegated, std::uint32_t slot) {
+  const CgroupName name(slot);
+  unlinkat(delegated, name.text, AT_REMOVEDIR);  // some kernels kill what is cloned into a cgroup killed before
+  mkdirat(delegated, name.text, 0755);
+  return openat(delegated, name.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
 
 // A fork, into the cgroup if there is one and it can be entered.
 pid_t fork_into(int cgroup) {
@@ -42,9 +48,8 @@ pid_t fork_into(int cgroup) {
   return pid < 0 && cgroup >= 0 ? fork_into(-1) : static_cast<pid_t>(pid);
 }
 
-// Every descriptor goes to its place. None lies in another's way: the control socket and the cgroup were
-// opened after six descriptors of pipes, so they are beyond 4, and what they replace has been moved or is not
-// ours.
+// Every descriptor goes to its place. None lies in another's way: the control socket and the cgroup were opened after
+// six descriptors of pipes, so they are beyond 4, and what they replace has been moved or is not ours.
 [[noreturn]] void become_supervisor(const ChildPlan& plan, const int (&theirs)[5]) {
   for (int i = 0; i < 5; ++i) dup3(theirs[i], i, i < kControl ? 0 : O_CLOEXEC);
   close_range(theirs[kCgroup] < 0 ? kCgroup : kCgroup + 1, ~0u, 0);
@@ -55,33 +60,31 @@ pid_t fork_into(int cgroup) {
 
 SpawnStep spawn(const ChildPlan& plan, Spawned& out) {
   out = {};
-  int theirs[5] = {-1, -1, -1, -1, -1}, pair[2];
-  int* const ours[4] = {&out.stdin_fd, &out.stdout_fd, &out.stderr_fd, &out.control};
+  int* const ours[] = {&out.stdin_fd, &out.stdout_fd, &out.stderr_fd, &out.control};
+  int theirs[] = {-1, -1, -1, -1, -1}, pair[2];
   SpawnStep failed = SpawnStep::none;
   for (int i = 0; i < 4 && failed == SpawnStep::none; ++i) {
-    const bool pipe = i != kControl;
-    if ((pipe ? pipe2(pair, O_CLOEXEC) : socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) == 0)
-      *ours[i] = pair[i == 0], theirs[i] = pair[i != 0];
-    else
-      failed = SpawnStep::pipes;
+    const bool made =
+        (i == kControl ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) : pipe2(pair, O_CLOEXEC)) == 0;
+    if (!made) failed = SpawnStep::pipes;
+    if (made) *ours[i] = pair[i == 0], theirs[i] = pair[i != 0], fcntl(*ours[i], F_SETFL, O_NONBLOCK);
   }
-  if (plan.delegated >= 0) theirs[kCgroup] = open_session_cgroup(plan.delegated, plan.slot);
+  if (plan.delegated >= 0) theirs[kCgroup] = make_session_cgroup(plan.delegated, plan.slot);
   if (failed == SpawnStep::none && (out.supervisor = fork_into(theirs[kCgroup])) < 0) failed = SpawnStep::fork;
   if (out.supervisor == 0) become_supervisor(plan, theirs);
   const int why = errno;
   for (const int fd : theirs)
     if (fd >= 0) close(fd);
-  for (const int* fd : ours) fcntl(*fd, F_SETFL, O_NONBLOCK);
   if (failed != SpawnStep::none) close_session(out);
   errno = why;
   return failed;
 }
 
-int read_events(const Spawned& session, SupervisorEvent (&events)[kMaxEvents]) {
+int read_progress(const Spawned& session, Progress& progress) {
   ssize_t n;
-  do n = recv(session.control, events, sizeof events, 0);
+  do n = recv(session.control, &progress, sizeof progress, 0);
   while (n < 0 && errno == ECONNRESET);  // it ended before it heard our last word; its own words come first
-  return static_cast<int>(n < 0 ? n : n / static_cast<ssize_t>(sizeof events[0]));
+  return n > 0 ? 1 : static_cast<int>(n);
 }
 
 void signal_session(const Spawned& session, SessionSignal signal) {
@@ -96,6 +99,24 @@ void close_session(Spawned& session) {
     if (fd >= 0) close(fd);
   if (session.supervisor > 0) waitpid(session.supervisor, nullptr, 0);
   session = {};
+}
+
+int find_delegated_cgroup() {
+  char line[PATH_MAX], own[PATH_MAX] = "", path[2 * PATH_MAX];
+  FILE* const groups = fopen("/proc/self/cgroup", "re");
+  while (groups != nullptr && fgets(line, sizeof line, groups) != nullptr) sscanf(line, "0::%4095[^\n]", own);
+  if (groups != nullptr) fclose(groups);
+  for (const char* mount : {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"}) {
+    snprintf(path, sizeof path, "%s%s", mount, own);
+    const int group = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (faccessat(group, "cgroup.procs", W_OK, 0) == 0 && faccessat(group, ".", W_OK, 0) == 0) return group;
+    close(group);
+  }
+  return -1;
+}
+
+void remove_session_cgroups(int delegated, std::uint32_t slots) {
+  while (slots-- > 0) unlinkat(delegated, CgroupName(slots).text, AT_REMOVEDIR);
 }
 
 }  // namespace x0x

@@ -1,6 +1,4 @@
 // What `network = false`, `writable` and `limits` take away, seen from inside.
-#include "enforcer/sandbox.hpp"
-
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -9,6 +7,7 @@
 
 #include <filesystem>
 
+#include "enforcer/spawn.hpp"
 #include "tests/support/session.hpp"
 
 using namespace x0x;

@@ -1,6 +1,4 @@
 // Nothing of a session is alive after `gone`, whatever it does; and nothing survives the enforcer.
-#include "enforcer/supervisor.hpp"
-
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,6 +10,7 @@
 #include <fstream>
 #include <memory>
 
+#include "enforcer/spawn.hpp"
 #include "tests/support/session.hpp"
 
 using namespace x0x;

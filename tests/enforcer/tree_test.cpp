@@ -1,6 +1,4 @@
 // The walk over all descendants, without a supervisor.
-#include "enforcer/tree.hpp"
-
 #include <doctest/doctest.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "enforcer/spawn.hpp"
 #include "tests/support/session.hpp"
 
 using namespace x0x;

@@ -96,16 +96,18 @@ void Session::step_once() {
   drain(spawned.stdout_fd, out);
   drain(spawned.stderr_fd, err);
   if (fds[0].revents == 0) return;
-  SupervisorEvent events[kMaxEvents];
-  const int n = read_events(spawned, events);
+  Progress now;
+  const int n = read_progress(spawned, now);
   if (n == 0) ended = true;
-  for (int i = 0; i < n; ++i) {
-    CHECK_FALSE(gone);  // nothing follows it
-    if (events[i].kind == EventKind::started) started = events[i].value;
-    if (events[i].kind == EventKind::failed) failed = static_cast<SpawnStep>(events[i].value), error = events[i].error;
-    if (events[i].kind == EventKind::exited) exited = true, status = events[i].value;
-    if (events[i].kind == EventKind::gone) gone = true;
-  }
+  if (n <= 0) return;
+  CHECK_FALSE(gone);  // nothing follows it
+  CHECK((now.command > 0) == (now.failed == SpawnStep::none));
+  if (now.command > 0) started = now.command;
+  failed = now.failed;
+  error = now.error;
+  exited = now.status >= 0;
+  status = now.status;
+  gone = now.gone;
 }
 
 void Session::say(const std::string& to_stdin) {
