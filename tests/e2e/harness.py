@@ -39,7 +39,7 @@ YEAR_2100 = datetime.datetime(2100, 1, 1)
 PYTHON = "/usr/bin/python3"  # for scripts: where every user can reach it
 AM_ROOT = os.geteuid() == 0
 SANITIZERS = ("AddressSanitizer", "LeakSanitizer", "UndefinedBehaviorSanitizer", "runtime error:")
-SANITIZER_OPTIONS = {"ASAN_OPTIONS": "exitcode=99", "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=99"}
+SANITIZER_OPTIONS = {"ASAN_OPTIONS": "exitcode=99:quarantine_size_mb=4", "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=99"}
 
 
 def wait_until(what, timeout=PATIENCE, every=0.02):
@@ -308,6 +308,11 @@ class Node:
             found = [pid for pid in found if pid != self.process.pid]
         return found
 
+    def memory(self):
+        """What the enforcer holds in memory, in bytes."""
+        text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(text.split("VmRSS:")[1].split()[0]) * 1024
+
     def audit(self):
         """The records, after checking that every line is one and that the chain holds."""
         return read_audit([self.log])
@@ -424,8 +429,10 @@ class Connection:
         self.socket = socket.socket(socket.AF_UNIX)
         if buffer is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
-        self.socket.settimeout(PATIENCE)
         self.socket.connect(str(path))
+        self.socket.settimeout(PATIENCE)
+        self.poll = select.poll()
+        self.poll.register(self.socket, select.POLLIN)
         self.data = b""
         self.closed = False
         self.sessions, self.documents = {}, collections.deque()
@@ -479,7 +486,7 @@ class Connection:
             assert not self.closed, "the enforcer has closed the connection"
             assert time.monotonic() < end, f"nothing within {timeout} s; {[s.frames[-3:] for s in self.sessions.values()]}"
             self.renew_all()
-            if select.select([self.socket], [], [], 0.05)[0]:
+            if self.poll.poll(50):
                 self.receive()
 
     def renew_all(self):

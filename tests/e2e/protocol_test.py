@@ -1,0 +1,463 @@
+"""The socket: messages in every shape, who owns a session, how many peers there may be, and the two documents."""
+
+import os
+import random
+import resource
+import socket
+import stat
+import threading
+import unittest
+import uuid
+
+import wire
+from harness import (AGENT, AM_ROOT, MACHINE, OTHER_AGENT, OTHER_MACHINE, PATIENCE, Case, main, slow)
+
+ID_END = 1 + 32 + 32 + len(wire.PREFIX) + 4 + 16  # of a message's body: here the request id has been read
+
+
+def body_of(payload, agent=AGENT, machine=MACHINE):
+    return bytes([wire.EXEC]) + bytes.fromhex(agent) + bytes.fromhex(machine) + payload
+
+
+class Framing(Case):
+    def test_a_message_may_come_one_byte_at_a_time(self):
+        _, connection = self.started(["echo", "<INT>"])
+        address = wire.Address(AGENT, MACHINE, uuid.uuid4())
+        session = connection.expect(address)
+        for byte in wire.message(body_of(wire.request_frame(address.request_id, ["echo", "12"]))):
+            connection.send(bytes([byte]))
+        self.assert_ok(session, b"12\n")
+        for byte in wire.message(bytes([wire.SESSIONS])):
+            connection.send(bytes([byte]))
+        connection.pump(lambda: connection.documents)
+
+    def test_messages_may_be_cut_anywhere_or_come_all_at_once(self):
+        node = self.node(["echo", "<INT>"])
+        node.exec.update(max_concurrent_per_agent=64, max_concurrent_total=64)
+        node.start()
+        for seed in range(10):
+            connection = self.connect(node)
+            sessions = [connection.expect(wire.Address(AGENT, MACHINE, uuid.uuid4())) for _ in range(5)]
+            data = b"".join(wire.message(body_of(wire.request_frame(s.address.request_id, ["echo", str(1 + i)])))
+                            for i, s in enumerate(sessions))
+            cuts = sorted(random.Random(seed).sample(range(1, len(data)), seed))
+            for start, end in zip([0, *cuts], [*cuts, len(data)]):
+                connection.send(data[start:end])
+            for i, session in enumerate(sessions):
+                self.assert_ok(session, f"{1 + i}\n".encode())
+
+    def test_a_message_of_two_mebibytes_is_read(self):
+        node = self.node(["wc", "-c"])
+        node.exec["max_stdin_bytes"] = 4 << 20
+        connection = self.connect(node.start())
+        size = wire.MAX_MESSAGE - len(body_of(wire.request_frame(uuid.uuid4(), ["wc", "-c"], stdin=b"")))
+        self.assert_ok(connection.request(["wc", "-c"], stdin=b"x" * size), f"{size}\n".encode())
+
+    def test_a_length_that_cannot_be_closes_the_connection(self):
+        node, connection = self.started(["true"])
+        for length in (0, wire.MAX_MESSAGE + 1, 0x7fffffff, 0xffffffff):
+            with self.subTest(length=length):
+                other = self.connect(node)
+                other.send(wire.u32(length) + b"x" * min(length, 1000))
+                other.wait_closed()
+        self.assertEqual([r["event"] for r in node.audit()], ["policy_loaded"] + ["malformed"] * 4)
+        self.assert_ok(connection.request(["true"]))
+
+    def test_a_kind_that_does_not_exist_closes_the_connection(self):
+        node, connection = self.started(["true"])
+        for body in (b"\0", b"\4", b"\xff", b"\0" + body_of(wire.request_frame(uuid.uuid4(), ["true"]))[1:]):
+            with self.subTest(body=body):
+                other = self.connect(node)
+                other.send(wire.message(body))
+                other.wait_closed()
+        self.assert_ok(connection.request(["true"]))
+
+    def test_a_question_has_no_body(self):
+        node, _ = self.started(["true"])
+        for kind in (wire.DIAGNOSTICS, wire.SESSIONS):
+            connection = self.connect(node)
+            connection.send(wire.message(bytes([kind, 0])))
+            connection.wait_closed()
+            self.assertFalse(connection.documents)
+
+    def test_a_peer_that_goes_in_the_middle_of_a_message_is_forgotten(self):
+        node, connection = self.started(["true"])
+        whole = wire.message(body_of(wire.request_frame(uuid.uuid4(), ["true"])))
+        for cut in range(1, len(whole)):
+            other = node.connect()
+            other.send(whole[:cut])
+            other.close()
+        self.assert_ok(connection.request(["true"]))
+        self.assertEqual([r["event"] for r in node.audit()], ["policy_loaded", "request", "started", "exit"])
+
+
+class Decoder(Case):
+    def assert_malformed(self, node, body, answered=True):
+        """The message is refused as wire.md says: one Exit if the id could be read, an audit line, a closed connection."""
+        connection = node.connect()
+        with connection:
+            request_id = uuid.UUID(bytes=body[ID_END - 16:ID_END]) if answered else None
+            session = connection.expect(wire.Address(AGENT, MACHINE, request_id)) if answered else None
+            connection.send(wire.message(body))
+            connection.wait_closed()
+            if answered:
+                self.assertEqual([frame.denial for frame in session.frames], ["malformed_frame"])
+                record = node.wait_for_audit("malformed", request_id=str(request_id))
+                self.assertEqual(record["event"], "malformed")
+
+    def test_a_frame_that_ends_too_early_is_malformed_wherever_it_ends(self):
+        node, connection = self.started(["true"])
+        for cut in range(1, len(body_of(wire.request_frame(uuid.uuid4(), ["true", "x"], b"in", 5, "/")))):
+            with self.subTest(cut=cut):
+                body = body_of(wire.request_frame(uuid.uuid4(), ["true", "x"], b"in", 5, "/"))[:cut]
+                self.assert_malformed(node, body, answered=cut >= ID_END)
+        self.assertEqual({r["event"] for r in node.audit()}, {"policy_loaded", "malformed"})
+        self.assertGreater(connection.diagnostics()["totals"]["denial_breakdown"]["malformed_frame"], 100)
+
+    def test_bytes_after_the_end_of_a_frame_are_malformed(self):
+        node, _ = self.started(["true"])
+        for frame in (wire.request_frame(uuid.uuid4(), ["true"]), wire.frame(wire.LEASE_RENEW, uuid.uuid4()),
+                      wire.frame(wire.CANCEL, uuid.uuid4())):
+            for rest in (b"\0", b"garbage", frame):
+                with self.subTest(frame=frame, rest=rest):
+                    self.assert_malformed(node, body_of(frame + rest))
+        self.assertNotIn("request", [r["event"] for r in node.audit()])
+
+    def test_a_tag_that_is_unknown_or_travels_the_other_way_is_malformed(self):
+        node, _ = self.started(["true"])
+        fields = {wire.STARTED: wire.u32(1), wire.STDOUT: wire.u32(0) + wire.sized(b"x"), wire.STDERR: wire.u32(0) + wire.sized(b"x"),
+                  wire.WARNING: wire.u32(0) + wire.sized("x"), wire.EXIT: b"\0\0" + b"\0" * 26, 8: b"", 256: b"", 0xffffffff: b""}
+        for tag, rest in fields.items():
+            with self.subTest(tag=tag):
+                self.assert_malformed(node, body_of(wire.frame(tag, uuid.uuid4(), rest)))
+
+    def test_a_request_must_be_exactly_what_bincode_writes(self):
+        node, _ = self.started(["true"])
+        none, one, argv = b"\0", wire.u32(0), wire.u64(1) + wire.sized("true")
+        bad = {"an option of 2 for stdin": argv + b"\2" + wire.sized(b"") + one + none,
+               "an option of 2 for cwd": argv + none + one + b"\2" + wire.sized("/"),
+               "an option of 255": argv + b"\xff" + one + none,
+               "argc of 2**64 - 1": wire.u64(2**64 - 1) + wire.sized("true") + none + one + none,
+               "argc one too large": wire.u64(2) + wire.sized("true") + none + one + none,
+               "a token of 2**64 - 1 bytes": wire.u64(1) + wire.u64(2**64 - 1) + b"true" + none + one + none,
+               "a token of 2**63 bytes": wire.u64(1) + wire.u64(2**63) + b"true" + none + one + none,
+               "a token one byte too long": wire.u64(1) + wire.u64(12) + b"true" + none + one + none,
+               "stdin of 2**64 - 1 bytes": argv + b"\1" + wire.u64(2**64 - 1) + one + none,
+               "cwd beyond the end": argv + none + one + b"\1" + wire.u64(1)}
+        for name, fields in bad.items():
+            with self.subTest(name):
+                self.assert_malformed(node, body_of(wire.frame(wire.REQUEST, uuid.uuid4(), fields)))
+
+    def test_text_that_is_not_utf8_is_malformed(self):
+        node, connection = self.started(["true"])
+        texts = (b"\x80", b"\xc3", b"\xc3(", b"\xc0\xaf", b"\xe0\x80\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xf8\x88\x80\x80\x80",
+                 b"\xff", b"true\xfe")
+        for text in texts:
+            with self.subTest(text=text):
+                self.assert_malformed(node, body_of(wire.request_frame(uuid.uuid4(), ["true", text])))
+                self.assert_malformed(node, body_of(wire.request_frame(uuid.uuid4(), ["true"], cwd=text)))
+        self.assert_denied(connection.request(["é\u0800\U0010ffff"]), "argv_not_allowed")
+
+    def test_a_prefix_with_any_byte_changed_is_malformed(self):
+        node, _ = self.started(["true"])
+        for position in range(len(wire.PREFIX)):
+            body = bytearray(body_of(wire.request_frame(uuid.uuid4(), ["true"])))
+            body[65 + position] ^= 0x20
+            connection = self.connect(node)
+            connection.expect(wire.Address(AGENT, MACHINE, uuid.UUID(bytes=bytes(body[ID_END - 16:ID_END]))))
+            connection.send(wire.message(bytes(body)))
+            connection.wait_closed()
+        self.assertEqual([r["event"] for r in node.audit()], ["policy_loaded"] + ["malformed"] * len(wire.PREFIX))
+
+    def test_a_malformed_message_ends_what_ran_on_its_connection_and_nothing_else(self):
+        node, connection = self.started(["sleep", "60"])
+        mine = connection.request(["sleep", "60"])
+        mine.wait_started()
+        other = self.connect(node)
+        theirs = other.request(["sleep", "60"])
+        theirs.wait_started()
+        other.send(wire.message(b"\xff"))
+        other.wait_closed()
+        end = node.wait_for_audit("exit", request_id=str(theirs.address.request_id))
+        self.assertEqual(end["signal"], 15)
+        self.assertEqual([s["request_id"] for s in connection.list_sessions()], [str(mine.address.request_id)])
+
+    def test_random_bytes_never_harm_it(self):
+        node, connection = self.started(["true"])
+        noise = random.Random(7)
+        for _ in range(150):
+            body = bytearray(body_of(wire.request_frame(uuid.UUID(int=noise.getrandbits(128)), ["true", "x"], b"in", 5, "/")))
+            for _ in range(noise.randrange(1, 6)):
+                body[noise.randrange(len(body))] = noise.randrange(256)
+            with socket.socket(socket.AF_UNIX) as raw:
+                raw.connect(str(node.socket))
+                raw.sendall(wire.message(bytes(body)) if noise.random() < 0.8 else noise.randbytes(60))
+        self.assert_ok(connection.request(["true"]))
+
+
+class Ownership(Case):
+    def test_reusing_the_id_of_a_live_session_is_malformed(self):
+        node, connection = self.started(["sleep", "60"], ["true"])
+        session = connection.request(["sleep", "60"])
+        session.wait_started()
+        connection.send(wire.exec_message(AGENT, MACHINE, wire.request_frame(session.address.request_id, ["true"])))
+        connection.wait_closed()
+        self.assertEqual(session.exit.denial, "malformed_frame")
+        node.wait_for_audit("exit", request_id=str(session.address.request_id))
+        self.assertEqual([r["event"] for r in node.audit()].count("started"), 1)
+
+    def test_the_same_id_may_live_on_another_connection_or_for_another_pair(self):
+        node = self.node(["sleep", "60"])
+        for agent, machine in ((OTHER_AGENT, MACHINE), (AGENT, OTHER_MACHINE)):
+            node.entry(agent, machine)
+            node.allow(["sleep", "60"])
+        node.start()
+        one, two, request_id = self.connect(node), self.connect(node), uuid.uuid4()
+        for connection, agent, machine in ((one, AGENT, MACHINE), (one, OTHER_AGENT, MACHINE), (one, AGENT, OTHER_MACHINE),
+                                           (two, AGENT, MACHINE)):
+            connection.request(["sleep", "60"], agent=agent, machine=machine, request_id=request_id).wait_started()
+        self.assertEqual(len(one.list_sessions()), 4)
+        one.sessions[wire.Address(OTHER_AGENT, MACHINE, request_id)].cancel()
+        self.assertEqual(one.sessions[wire.Address(OTHER_AGENT, MACHINE, request_id)].wait().signal, 15)
+        self.assertEqual(len(one.list_sessions()), 3)
+
+    def test_a_second_request_after_exit_is_a_new_session(self):
+        node, connection = self.started(["echo", "<INT>"])
+        request_id = uuid.uuid4()
+        for number in ("1", "2"):
+            self.assert_ok(connection.request(["echo", number], request_id=request_id), number.encode() + b"\n")
+        self.assertEqual([r["event"] for r in node.audit()][1:], ["request", "started", "exit"] * 2)
+
+    def test_words_for_a_session_that_is_over_or_never_was_are_ignored(self):
+        _, connection = self.started(["true"])
+        session = connection.run(["true"])
+        for _ in range(3):
+            session.renew()
+            session.cancel()
+        stranger = wire.frame(wire.CANCEL, uuid.uuid4())
+        connection.send(wire.exec_message(AGENT, MACHINE, stranger))
+        connection.send(wire.exec_message(OTHER_AGENT, OTHER_MACHINE, stranger))
+        self.assert_ok(connection.request(["true"]))
+
+    def test_nobody_can_cancel_the_session_of_another(self):
+        node, connection = self.started(["sleep", "1.5"])
+        session = connection.request(["sleep", "1.5"])
+        session.wait_started()
+        cancel = wire.frame(wire.CANCEL, session.address.request_id)
+        other = self.connect(node)
+        other.send(wire.exec_message(AGENT, MACHINE, cancel))        # the same names on another connection
+        connection.send(wire.exec_message(OTHER_AGENT, MACHINE, cancel))
+        connection.send(wire.exec_message(AGENT, OTHER_MACHINE, cancel))
+        other.diagnostics()
+        self.assert_ok(session)
+        self.assertEqual(session.warnings, [])
+
+    @slow
+    def test_nobody_can_renew_the_session_of_another(self):
+        node, connection = self.started(["sleep", "60"])
+        session = connection.request(["sleep", "60"])
+        session.renewing = False
+        others = [(self.connect(node), AGENT, MACHINE), (connection, OTHER_AGENT, MACHINE), (connection, AGENT, OTHER_MACHINE)]
+        while session.exit is None:
+            for other, agent, machine in others:
+                other.send(wire.exec_message(agent, machine, wire.frame(wire.LEASE_RENEW, session.address.request_id)))
+            connection.sleep(0.5)
+            self.assertLess(session.exit.duration_ms if session.exit else 0, PATIENCE * 1000)
+        self.assertEqual(session.warnings, ["LeaseExpired"])
+
+
+class Crowds(Case):
+    def test_many_sessions_on_one_connection_do_not_mix(self):
+        node = self.node(["cat"])
+        node.exec.update(max_concurrent_per_agent=32, max_concurrent_total=32)
+        connection = self.connect(node.start())
+        inputs = [os.urandom(50000) for _ in range(32)]
+        sessions = [connection.request(["cat"], stdin=stdin) for stdin in inputs]
+        for session, stdin in zip(sessions, inputs):
+            self.assert_ok(session, stdin)
+
+    def test_many_connections_at_once_are_served(self):
+        node = self.node(["echo", "<INT>"])
+        node.exec.update(max_concurrent_per_agent=200, max_concurrent_total=200)
+        node.start()
+        sessions = [self.connect(node).request(["echo", str(1 + number)]) for number in range(100)]
+        for number, session in enumerate(sessions):
+            session.wait()
+            if session.exit.denial != "concurrency_limit_reached":  # there may be a limit of the enforcer's own
+                self.assert_ok(session, f"{1 + number}\n".encode())
+        self.assertGreaterEqual(sum(session.exit.denial is None for session in sessions), 32)
+
+    @slow
+    def test_ten_thousand_connections_that_say_nothing_lock_nobody_out(self):
+        node, connection = self.started(["echo", "<INT>"], ["sleep", "60"])
+        running = connection.request(["sleep", "60"])
+        running.wait_started()
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        waves = 10 if hard < 12000 else 1
+        for _ in range(waves):
+            silent = []
+            try:
+                for number in range(10000 // waves):
+                    silent.append(socket.socket(socket.AF_UNIX))
+                    silent[-1].connect(str(node.socket))
+                    if number % 200 == 0:
+                        running.renew()
+                with node.connect() as latecomer:
+                    self.assert_ok(latecomer.request(["echo", "7"]), b"7\n")
+            finally:
+                for each in silent:
+                    each.close()
+        self.assertIsNone(running.exit)
+        running.cancel()
+        running.wait()
+
+    def test_a_peer_that_does_not_read_holds_up_its_command_and_not_the_enforcer(self):
+        node = self.node(["true"])
+        size = 12 << 20
+        argv = node.allow(["head", "-c", str(size), "/dev/zero"])
+        node.start()
+        slow_one, other = self.connect(node), self.connect(node)
+        session = slow_one.request(argv)
+        session.wait_started()
+        counts = []
+        for _ in range(12):  # it renews its lease, but reads nothing
+            session.renew()
+            self.assert_ok(other.request(["true"]))
+            other.sleep(0.1)
+            counts += [s["stdout_bytes"] for s in other.list_sessions()]
+        self.assertEqual(len(counts), 12)
+        self.assertLess(counts[-1], 4 << 20)
+        self.assertEqual(counts[-1], counts[-4], "the command should have come to a halt")
+        self.assert_ok(session, bytes(size))
+
+    def test_a_peer_that_reads_late_loses_nothing_of_a_command_that_has_ended(self):
+        node = self.node(["head", "-c", "<INT>", "/dev/zero"])
+        node.exec.update(max_concurrent_per_agent=32, max_concurrent_total=32)
+        node.start()
+        sizes = range(300 << 10, 640 << 10, 12 << 10)  # some leave a full pipe behind, whatever the buffers between
+        sessions = [self.connect(node).request(["head", "-c", str(size), "/dev/zero"]) for size in sizes]
+        self.connect(node).sleep(1)
+        for session, size in zip(sessions, sizes):
+            self.assert_ok(session, bytes(size))
+
+    def test_a_peer_that_asks_without_reading_is_answered_in_full_and_costs_little_memory(self):
+        node, connection = self.started(["true"])
+        before, count = node.memory(), 5000
+        sender = threading.Thread(target=lambda: [connection.send(wire.message(bytes([wire.DIAGNOSTICS]))) for _ in range(count)])
+        sender.start()
+        other = self.connect(node)
+        for _ in range(10):
+            self.assert_ok(other.request(["true"]))
+            other.sleep(0.05)
+        self.assertLess(node.memory() - before, 32 << 20)
+        connection.pump(lambda: len(connection.documents) == count)
+        sender.join()
+
+
+class Users(Case):
+    def test_the_socket_is_for_its_owner_only(self):
+        node, _ = self.started(["true"])
+        mode = node.socket.stat()
+        self.assertEqual((stat.S_IMODE(mode.st_mode), mode.st_uid), (0o600, os.geteuid()))
+
+    def test_a_user_who_is_not_allowed_is_closed_before_a_byte_is_read(self):
+        node = self.node(["true"])
+        node.options = ["--allow-uid", str(os.geteuid() + 1)]
+        connection = self.connect(node.start())
+        try:
+            connection.request(["true"])
+        except BrokenPipeError:
+            pass
+        connection.wait_closed()
+        self.assertEqual([r["event"] for r in node.audit()], ["policy_loaded"])
+
+    def test_several_users_may_be_allowed(self):
+        node = self.node(["true"])
+        node.options = ["--allow-uid", str(os.geteuid() + 1), "--allow-uid", str(os.geteuid())]
+        self.assert_ok(self.connect(node.start()).request(["true"]))
+
+    @unittest.skipUnless(AM_ROOT, "only root can act for two users")
+    def test_not_even_root_may_talk_to_the_enforcer_of_another_user(self):
+        for allowed in (False, True):
+            node = self.node(["true"])
+            node.compile()
+            for path in (node.directory, node.policy_file, node.trust, node.state, node.work, node.bin):
+                os.chown(path, 65534, 65534)
+            node.wrapper = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+            node.options = ["--allow-uid", "0"] if allowed else []
+            connection = self.connect(node.start(compile=False))
+            if allowed:
+                self.assert_ok(connection.request(["true"]))
+            else:
+                connection.wait_closed()
+
+
+class Documents(Case):
+    def test_diagnostics_count_what_happened(self):
+        node = self.node(["echo", "<INT>"], ["sleep", "60"])
+        connection = self.connect(node.start())
+        connection.run(["echo", "1"])
+        connection.run(["echo", "x"])
+        connection.run(["echo", "1;"])
+        connection.run(["echo", "1"], agent=OTHER_AGENT)
+        running = connection.request(["sleep", "60"])
+        running.wait_started()
+        document = connection.diagnostics()
+        self.assertEqual((document["enabled"], document["active_sessions"], document["active_per_agent"]), (True, 1, {AGENT: 1}))
+        totals = document["totals"]
+        denials = totals.pop("denial_breakdown")
+        self.assertEqual({k: v for k, v in denials.items() if v},
+                         {"argv_not_allowed": 1, "shell_metachar_in_argv": 1, "agent_machine_not_in_acl": 1})
+        self.assertEqual(set(denials), set(wire.DENIALS))
+        self.assertEqual(totals, {"requests_received": 5, "requests_allowed": 2, "requests_denied": 3,
+                                  "cap_breaches": {"stdout": 0, "stderr": 0, "duration": 0},
+                                  "cap_warnings": {"stdout_approaching": 0, "stderr_approaching": 0, "duration_approaching": 0},
+                                  "sessions_started": 2, "sessions_completed": 1, "sessions_cancelled": 0,
+                                  "audit_write_failures": 0})
+        self.assertEqual(document["recent_warnings"], [])
+        summary = document["acl_summary"]
+        self.assertEqual((summary["loaded_from"], summary["allow_entry_count"], summary["command_entry_count"]),
+                         (str(node.policy_file), 1, 2))
+        self.assertRegex(summary["loaded_at"], r"^\d{4}-\d\d-\d\dT[\d:.]+Z$")
+        policy = document["policy"]
+        self.assertEqual((policy["name"], policy["version"]), ("e2e", 1))
+        self.assertRegex(policy["expires"], r"^2100-01-01T00:00:00(\.000)?Z$")
+        self.assertRegex(policy["digest"], r"^[0-9a-f]{64}$")
+
+    def test_diagnostics_never_show_what_the_policy_allows(self):
+        node = self.node(["x0x-secret-program", "x0x-secret-argument"])
+        node.entries[-1][0]["description"] = "x0x-secret-description"
+        text = str(self.connect(node.start()).diagnostics())
+        self.assertNotIn("secret", text)
+        self.assertNotIn(AGENT, text)
+
+    def test_the_list_of_sessions_shows_who_runs_what_and_for_how_long(self):
+        node = self.node()
+        argv = node.allow_script("echo 12345; echo 123 >&2; sleep 60")
+        connection = self.connect(node.start())
+        self.assertEqual(connection.list_sessions(), [])
+        session = connection.request(argv)
+        session.wait_output(b"12345")
+        session.wait_output(b"123", "stderr")
+        listed = connection.list_sessions()
+        self.assertEqual(len(listed), 1)
+        shown = listed[0]
+        self.assertEqual((shown["request_id"], shown["agent_id"], shown["machine_id"], shown["pid"]),
+                         (str(session.address.request_id), AGENT, MACHINE, session.started.pid))
+        self.assertEqual((shown["stdout_bytes"], shown["stderr_bytes"], shown["argv_summary"]), (6, 4, argv[0]))
+        self.assertRegex(shown["started_at"], r"^\d{4}-\d\d-\d\dT[\d:.]+Z$")
+        connection.sleep(0.2)
+        self.assertGreaterEqual(connection.list_sessions()[0]["duration_ms"], shown["duration_ms"] + 200)
+
+    def test_a_session_of_many_strange_arguments_leaves_the_documents_valid(self):
+        node = self.node()
+        argv = node.allow([node.script("sleep 60"), "\"quote\\", "\x1b[31m\t", "é" * 200])
+        connection = self.connect(node.start())
+        connection.request(argv).wait_started()
+        summary = connection.list_sessions()[0]["argv_summary"]  # an invalid document would have failed here
+        self.assertTrue(summary.startswith(argv[0]))
+
+
+if __name__ == "__main__":
+    main()
