@@ -364,7 +364,9 @@ class Server {
     std::size_t count = 0;
     for (const Slot& slot : slots())
       if (slot.io.supervisor > 0) supervisors[count++] = slot.io.supervisor;
-    if (reap_strays({supervisors, count}) == 0) orphaned.session.gone(now_);
+    if (reap_strays({supervisors, count}) != 0) return;
+    if (cgroup_ >= 0) remove_session_cgroups(cgroup_, kMaxSessions);
+    orphaned.session.gone(now_);
   }
 
   void write_stdin(Slot& slot) {

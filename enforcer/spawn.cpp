@@ -27,16 +27,9 @@ bool plan_rule(const BlobView& table, std::uint32_t rule, const char* const* arg
 namespace {
 
 // Two enforcers may share a cgroup; neither may touch the other's sessions.
-struct CgroupName {
-  char text[32];
-  explicit CgroupName(std::uint32_t slot) { snprintf(text, sizeof text, "x0x-%d-%u", getpid(), slot); }
-};
-
-int make_session_cgroup(int delegated, std::uint32_t slot) {
-  const CgroupName name(slot);
-  unlinkat(delegated, name.text, AT_REMOVEDIR);  // some kernels kill what is cloned into a cgroup killed before
-  mkdirat(delegated, name.text, 0755);
-  return openat(delegated, name.text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+const char* name_cgroup(std::uint32_t slot) {
+  snprintf(session_cgroup, sizeof session_cgroup, "../x0x-%d-%u", getpid(), slot);
+  return session_cgroup + strlen("../");
 }
 
 // A fork, into the cgroup if there is one and it can be entered.
@@ -69,7 +62,11 @@ SpawnStep spawn(const ChildPlan& plan, Spawned& out) {
     if (!made) failed = SpawnStep::pipes;
     if (made) *ours[i] = pair[i == 0], theirs[i] = pair[i != 0], fcntl(*ours[i], F_SETFL, O_NONBLOCK);
   }
-  if (plan.delegated >= 0) theirs[kCgroup] = make_session_cgroup(plan.delegated, plan.slot);
+  if (plan.delegated >= 0) {
+    const char* const name = name_cgroup(plan.slot);
+    mkdirat(plan.delegated, name, 0755);  // or it is there, and empty
+    theirs[kCgroup] = openat(plan.delegated, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  }
   if (failed == SpawnStep::none && (out.supervisor = fork_into(theirs[kCgroup])) < 0) failed = SpawnStep::fork;
   if (out.supervisor == 0) become_supervisor(plan, theirs);
   const int why = errno;
@@ -116,7 +113,7 @@ int find_delegated_cgroup() {
 }
 
 void remove_session_cgroups(int delegated, std::uint32_t slots) {
-  while (slots-- > 0) unlinkat(delegated, CgroupName(slots).text, AT_REMOVEDIR);
+  while (slots-- > 0) unlinkat(delegated, name_cgroup(slots), AT_REMOVEDIR);
 }
 
 }  // namespace x0x

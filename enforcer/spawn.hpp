@@ -72,8 +72,9 @@ void close_session(Spawned& session);
 // still. The enforcer must be a child subreaper (PR_SET_CHILD_SUBREAPER).
 int reap_strays(std::span<const pid_t> supervisors);
 
-// The enforcer's own cgroup v2 directory if it may make cgroups there, else -1. The cgroups of sessions are made afresh
-// as they are needed, and removed at the end.
+// The enforcer's own cgroup v2 directory if it may make cgroups there, else -1. A slot's cgroup is made when it is
+// needed and used again, but never after a kill: some kernels kill what is cloned into a cgroup killed before. So a
+// supervisor removes its own after a kill, and the enforcer all that are empty after reap_strays() and at its end.
 int find_delegated_cgroup();
 void remove_session_cgroups(int delegated, std::uint32_t slots);
 
@@ -90,6 +91,7 @@ KernelFeatures probe_features();
 
 // supervisor.cpp. Its descriptors: 0-2 become the command's; the cgroup it was started in may be missing.
 inline constexpr int kControl = 3, kCgroup = 4;
+inline char session_cgroup[32];  // seen from itself: "../" and its name
 [[noreturn]] void supervise(const ChildPlan& plan);
 
 // tree.cpp. Children in `spare` and all below them are left alone. Returns how many direct children were reached; the

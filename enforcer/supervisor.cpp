@@ -117,6 +117,7 @@ bool put(const char* name, char value) {
 void kill_all() {
   if (put("../cgroup.procs", '0')) put("cgroup.kill", '1');
   for (const timespec soon{0, 10'000'000}; reap(); rest(-1, &soon)) signal_descendants(SIGKILL);
+  unlinkat(kCgroup, session_cgroup, AT_REMOVEDIR);
 }
 
 // Until the command has ended. True: others are left.
