@@ -215,8 +215,8 @@ void add_audit_command(CLI::App& app, std::function<int()>& run) {
   add_format_option(*verify, options->json);
   verify->footer(
       "Each record names the digest of the one before, so a line that was changed, removed, moved or put in is found\n"
-      "and named. Only the end can be cut off unseen: keep the head that is printed somewhere else, and give it the\n"
-      "next time.\n\n"
+      "and named. Only an end that was cut off or written anew cannot be seen: keep the head that is printed\n"
+      "somewhere else, and give it the next time.\n\n"
       "Example:\n"
       "  x0x-policyc audit verify /var/log/x0x/exec.log* --format json | jq -r .head > yesterday\n"
       "  x0x-policyc audit verify /var/log/x0x/exec.log* --head $(cat yesterday)\n"
