@@ -16,7 +16,9 @@ namespace x0x::client {
 
 namespace {
 
-constexpr std::size_t kReceiveBytes = 64u << 10;
+// Room for an answer to a short command, and for a stream of output once there is one: memory is touched only when
+// needed.
+constexpr std::size_t kLeastReceiveBytes = 4u << 10, kMostReceiveBytes = 256u << 10;
 constexpr int kAnswerTimeoutMs = 10'000;
 
 std::string explain_connect(const std::string& path, int error) {
@@ -93,14 +95,14 @@ void Connection::receive() {
     inbox_end_ -= inbox_start_;
     inbox_start_ = 0;
   }
-  if (inbox_.size() < inbox_end_ + kReceiveBytes) inbox_.resize(inbox_end_ + kReceiveBytes);
+  if (inbox_end_ == inbox_.size() || (filled_ && inbox_.size() < kMostReceiveBytes))
+    inbox_.resize(std::max(kLeastReceiveBytes, 4 * inbox_.size()));
   ssize_t n = 0;
   do n = ::recv(fd_, inbox_.data() + inbox_end_, inbox_.size() - inbox_end_, MSG_DONTWAIT);
   while (n < 0 && errno == EINTR);
-  if (n > 0)
-    inbox_end_ += static_cast<std::size_t>(n);
-  else if (n == 0 || errno != EAGAIN)
-    closed_ = true;
+  closed_ = n == 0 || (n < 0 && errno != EAGAIN);
+  if (n > 0) inbox_end_ += static_cast<std::size_t>(n);
+  filled_ = inbox_end_ == inbox_.size();
 }
 
 std::optional<Bytes> Connection::next() {

@@ -46,6 +46,7 @@ class Connection {
   Message outbox_;
   Message inbox_;
   std::size_t inbox_start_ = 0, inbox_end_ = 0;
+  bool filled_ = false;  // the last receive() had no room for more
 };
 
 // Asks a question without a body and waits for its document.

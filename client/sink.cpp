@@ -1,5 +1,6 @@
 #include "client/sink.hpp"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -36,11 +37,25 @@ Sink::Sink(int fd) : fd_(fd) {
     kind_ = S_ISSOCK(status.st_mode) ? Kind::socket : Kind::other;
 }
 
+Sink::~Sink() {
+  if (own_fd_ >= 0) ::close(own_fd_);
+}
+
+// Opening again asks for the right to write once more, so what was handed to us for reading only must not come out
+// writable.
+void Sink::open_for_ourselves() {
+  tried_own_ = true;
+  const int flags = ::fcntl(fd_, F_GETFL);
+  if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) return;
+  const std::string path = "/proc/self/fd/" + std::to_string(fd_);
+  own_fd_ = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
 void Sink::write(std::string_view bytes) {
   if (bytes.empty() || error_ != 0) return;
-  buffer_ += bytes;
   at_line_start_ = bytes.back() == '\n';
-  pump();
+  if (fd_ >= 0 && buffer_.empty()) bytes.remove_prefix(write_now(bytes));
+  buffer_ += bytes;
 }
 
 void Sink::line(std::string_view text) {
@@ -51,25 +66,31 @@ void Sink::line(std::string_view text) {
 }
 
 void Sink::pump() {
-  while (pending() > 0) {
-    const std::size_t most = kind_ == Kind::pipe ? PIPE_BUF : kind_ == Kind::other ? kOtherBytes : pending();
-    const std::size_t size = std::min(pending(), most);
-    const char* const from = buffer_.data() + start_;
-    if ((kind_ == Kind::pipe || kind_ == Kind::other) && !takes_bytes(fd_)) break;
-    const ssize_t n =
-        kind_ == Kind::socket ? ::send(fd_, from, size, MSG_DONTWAIT | MSG_NOSIGNAL) : ::write(fd_, from, size);
+  if (pending() > 0) buffer_.erase(0, write_now(buffer_));
+}
+
+std::size_t Sink::write_now(std::string_view bytes) {
+  const bool may_block = kind_ == Kind::pipe || kind_ == Kind::other;
+  if (may_block && !tried_own_) open_for_ourselves();
+  const bool asks = may_block && own_fd_ < 0;
+  const std::size_t most = !asks ? bytes.size() : kind_ == Kind::pipe ? PIPE_BUF : kOtherBytes;
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const std::size_t size = std::min(bytes.size() - done, most);
+    const char* const from = bytes.data() + done;
+    if (asks && !takes_bytes(fd_)) break;
+    const ssize_t n = kind_ == Kind::socket ? ::send(fd_, from, size, MSG_DONTWAIT | MSG_NOSIGNAL)
+                                            : ::write(own_fd_ >= 0 ? own_fd_ : fd_, from, size);
     if (n >= 0) {
-      start_ += static_cast<std::size_t>(n);
+      done += static_cast<std::size_t>(n);
     } else if (errno == EAGAIN) {
       break;
     } else if (errno != EINTR) {
       error_ = errno;
-      start_ = buffer_.size();
+      return bytes.size();
     }
   }
-  if (fd_ < 0) return;
-  buffer_.erase(0, start_);
-  start_ = 0;
+  return done;
 }
 
 }  // namespace x0x::client

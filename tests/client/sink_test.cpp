@@ -3,11 +3,13 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <optional>
 
 #include "tests/client/peer.hpp"
 
@@ -40,10 +42,29 @@ struct Ends {
 
 }  // namespace
 
+namespace {
+
+// While it lives nothing can be opened, so a sink has only the descriptor it was given.
+struct NothingOpens {
+  NothingOpens() {
+    ::getrlimit(RLIMIT_NOFILE, &before);
+    const rlimit none{1, before.rlim_max};  // poll() still takes one
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NothingOpens() { ::setrlimit(RLIMIT_NOFILE, &before); }
+  rlimit before{};
+};
+
+enum class To { pipe, shared_pipe, socket };
+
+}  // namespace
+
 TEST_CASE("a full pipe or socket keeps the rest, in order, without blocking") {
-  for (const bool socket : {false, true}) {
-    Ends ends(socket);
+  for (const To to : {To::pipe, To::shared_pipe, To::socket}) {
+    Ends ends(to == To::socket);
     Sink sink(ends.fds[1]);
+    std::optional<NothingOpens> nothing_opens;
+    if (to == To::shared_pipe) nothing_opens.emplace();
     std::string sent;
     for (int i = 0; i < 100; ++i) {
       const std::string piece(10'000, static_cast<char>('!' + i % 90));
@@ -59,6 +80,7 @@ TEST_CASE("a full pipe or socket keeps the rest, in order, without blocking") {
     CHECK(sink.pending() == 0);
     CHECK(sink.error() == 0);
     CHECK(got == sent);
+    CHECK((::fcntl(ends.fds[1], F_GETFL) & O_NONBLOCK) == 0);  // others write to it as well
   }
 }
 
@@ -77,10 +99,13 @@ TEST_CASE("a reader that left is an error, and later bytes are dropped") {
 }
 
 TEST_CASE("a descriptor that cannot be written is an error") {
+  Ends ends(false);
   const int read_only = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  Sink sink(read_only);
-  sink.write("x");
-  CHECK(sink.error() == EBADF);
+  for (const int fd : {read_only, ends.fds[0]}) {
+    Sink sink(fd);
+    sink.write("x");
+    CHECK(sink.error() == EBADF);
+  }
   ::close(read_only);
 }
 
