@@ -46,7 +46,8 @@ Sink::~Sink() {
 void Sink::open_for_ourselves() {
   tried_own_ = true;
   const int flags = ::fcntl(fd_, F_GETFL);
-  if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) return;
+  if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) error_ = EBADF;
+  if (error_ != 0) return;
   const std::string path = "/proc/self/fd/" + std::to_string(fd_);
   own_fd_ = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
@@ -72,6 +73,7 @@ void Sink::pump() {
 std::size_t Sink::write_now(std::string_view bytes) {
   const bool may_block = kind_ == Kind::pipe || kind_ == Kind::other;
   if (may_block && !tried_own_) open_for_ourselves();
+  if (error_ != 0) return bytes.size();
   const bool asks = may_block && own_fd_ < 0;
   const std::size_t most = !asks ? bytes.size() : kind_ == Kind::pipe ? PIPE_BUF : kOtherBytes;
   std::size_t done = 0;
