@@ -67,6 +67,14 @@ def in_mount_namespace(setup):
     return [*words, "/bin/sh", "-ec", setup + '\nexec "$@"', "sh"]
 
 
+def heard(told, message):
+    """Whether this has arrived on a datagram socket that has a short timeout."""
+    try:
+        return told.recv(100) == message
+    except TimeoutError:
+        return False
+
+
 def assert_clean(text, whose):
     """No sanitizer has complained."""
     for word in SANITIZERS:
@@ -176,8 +184,8 @@ class Node:
             text += "".join(table("[[exec.allow.commands]]", command) for command in commands)
         return text
 
-    def compile(self, output=None, key="policy"):
-        done = run(POLICYC, "compile", "-", "-o", output or self.policy_file, "--key", Keys.get(key)[1], "--force",
+    def compile(self, *more, key="policy"):
+        done = run(POLICYC, "compile", "-", "-o", self.policy_file, "--key", Keys.get(key)[1], "--force", *more,
                    input=self.policy_text(), stdin=None)
         assert done.returncode == 0, f"{self.policy_text()}\n{done.stderr}"
 
@@ -196,36 +204,27 @@ class Node:
         assert_clean(done.stderr, "x0x-enforcer")
         return done
 
+    def launch(self, notify="", **more):
+        """Starts it and does not wait."""
+        with open(self.directory / "stderr", "ab") as errors:
+            self.process = subprocess.Popen(
+                [str(word) for word in self.command()], stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=self.work,
+                env={"PATH": os.environ["PATH"], **SANITIZER_OPTIONS, "NOTIFY_SOCKET": str(notify), **self.environment()}, **more)
+
     def start(self, compile=True, **more):
         """Starts it and waits until it says that it is ready."""
         if compile:
             self.compile()
         notify = self.directory / "notify"
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told, open(self.directory / "stderr", "ab") as errors:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
             told.bind(str(notify))
             os.chmod(notify, 0o777)
-            self.process = subprocess.Popen(
-                [str(word) for word in self.command()], stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
-                **{"cwd": self.work, "env": {"PATH": os.environ["PATH"], **SANITIZER_OPTIONS, "NOTIFY_SOCKET": str(notify),
-                                             **self.environment()}, **more})
-            end = time.monotonic() + PATIENCE
+            self.launch(notify, **more)
             told.settimeout(0.05)
-            while True:
-                try:
-                    assert told.recv(100) == b"READY=1"
-                    break
-                except TimeoutError:
-                    ended = self.process.poll() is not None
-                    if ended or time.monotonic() > end:
-                        if not ended:
-                            self.process.kill()
-                        status = self.process.wait()
-                        self.process = None
-                        raise AssertionError(f"not started, status {status}:\n{self.read_errors()}") from None
-                finally:
-                    if self.process is None or self.process.poll() is not None:
-                        notify.unlink(missing_ok=True)
-            notify.unlink()
+            wait_until(lambda: self.process.poll() is not None or heard(told, b"READY=1"))
+        notify.unlink()
+        if self.process.poll() is not None:
+            raise AssertionError(f"not started, status {self.wait()}:\n{self.read_errors()}")
         return self
 
     def limit_file_size(self, size):
