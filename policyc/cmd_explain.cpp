@@ -97,6 +97,7 @@ struct ReplayCounts {
 std::optional<OwnedRequest> request_of(const nlohmann::json& line) {
   if (!line.is_object()) throw std::runtime_error("not a JSON object");
   if (!line.contains("agent_id") || !line.contains("machine_id") || !line.contains("argv")) return std::nullopt;
+  if (line.contains("argv_truncated")) return std::nullopt;  // only its start is known
   OwnedRequest request;
   const auto id = [&](const char* key) {
     const auto parsed = line[key].is_string() ? parse_id(line[key].get<std::string>()) : std::nullopt;
@@ -162,7 +163,10 @@ int run_replay(const ReplayOptions& options) {
   ReplayCounts counts;
   std::string line;
   for (std::size_t number = 1; std::getline(log, line); ++number)
-    if (!line.empty()) replay_line(loaded, now, line, number, counts);
+    if (line.ends_with('~'))  // torn by a crash: the audit log says so in its next record
+      ++counts.skipped;
+    else if (!line.empty())
+      replay_line(loaded, now, line, number, counts);
   std::cout.flush();
   if (!std::cout) throw UserError("cannot write to standard output");
   fmt::print(stderr,
