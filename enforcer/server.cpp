@@ -17,6 +17,7 @@ constexpr std::size_t kChunkHead = kLengthBytes + 1 + 2 * kIdBytes + kPrefixByte
 class Server {
  public:
   explicit Server(const ServerConfig& config) : config_(config), audit_(*config.audit) {
+    remove_session_cgroups(cgroup_, kMaxSessions);  // of a dead one that had our number
     sigset_t signals;
     sigemptyset(&signals);
     for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
@@ -36,7 +37,7 @@ class Server {
       take();
     }
     audit_.record("stopped");
-    if (cgroup_ >= 0) remove_session_cgroups(cgroup_, kMaxSessions);
+    remove_session_cgroups(cgroup_, kMaxSessions);
     return audit_.flush() ? 0 : 1;
   }
 
@@ -365,7 +366,7 @@ class Server {
     for (const Slot& slot : slots())
       if (slot.io.supervisor > 0) supervisors[count++] = slot.io.supervisor;
     if (reap_strays({supervisors, count}) != 0) return;
-    if (cgroup_ >= 0) remove_session_cgroups(cgroup_, kMaxSessions);
+    remove_session_cgroups(cgroup_, kMaxSessions);
     orphaned.session.gone(now_);
   }
 

@@ -74,7 +74,8 @@ int reap_strays(std::span<const pid_t> supervisors);
 
 // The enforcer's own cgroup v2 directory if it may make cgroups there, else -1. A slot's cgroup is made when it is
 // needed and used again, but never after a kill: some kernels kill what is cloned into a cgroup killed before. So a
-// supervisor removes its own after a kill, and the enforcer all that are empty after reap_strays() and at its end.
+// supervisor removes its own after a kill, and the enforcer all that are empty: at its start (a dead one may have had
+// its number), after reap_strays(), and at its end.
 int find_delegated_cgroup();
 void remove_session_cgroups(int delegated, std::uint32_t slots);
 

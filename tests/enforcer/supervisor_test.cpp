@@ -28,6 +28,7 @@ struct BothWays {
     if (!with_cgroup) return;
     delegated = find_delegated_cgroup();
     if (delegated < 0) MESSAGE("no delegated cgroup here: only the walk was shown");
+    remove_session_cgroups(delegated, 4);  // of a dead one that had our number
   }
   static std::string name() { return "x0x-" + std::to_string(getpid()) + "-0"; }
   ~BothWays() {
