@@ -238,11 +238,11 @@ class Concurrency(Case):
 class Expiry(Case):
     @slow
     def test_a_policy_that_expires_denies_from_then_on_and_says_so_once(self):
-        node = self.node(["true"], ["sleep", "10"])
-        expiry = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0) + datetime.timedelta(seconds=8)
+        node = self.node(["true"], ["sleep", "14"])
+        expiry = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0) + datetime.timedelta(seconds=12)
         node.policy["expires"] = expiry
         connection = self.connect(node.start())
-        running = connection.request(["sleep", "10"])
+        running = connection.request(["sleep", "14"])
         self.assert_ok(connection.request(["true"]))
         self.assertTrue(connection.diagnostics()["enabled"])
         connection.sleep(expiry.timestamp() - time.time() + 0.1)
