@@ -33,7 +33,7 @@ argv = ["kill", "<INT>"]
 
 
 def run(*arguments, stdin="", env=None):
-    return subprocess.run([PROGRAM, *map(str, arguments)], input=stdin, capture_output=True, text=True, timeout=120,
+    return subprocess.run([PROGRAM, *map(str, arguments)], input=stdin, capture_output=True, text=True, timeout=280,
                           env={**os.environ, **(env or {})})
 
 
