@@ -85,7 +85,7 @@ argv = ["printenv"]
 [[exec.allow.commands]]
 argv   = ["bash", "runaway.sh"]
 reason = "the demo needs something that will not end"
-max_duration_secs = 2
+max_duration_secs = 3
 TOML
 run 0 'argv = ["seq", "<INT>"]' cat exec-acl.toml
 run 0 'ok, 3 commands in 1 entry' x0x-policyc check exec-acl.toml
@@ -132,7 +132,7 @@ run 1 'nearest' x0x-policyc explain policy.x0xp --agent "$agent" --machine "$mac
 tell "9. A million lines meet the cap of 16 bytes. The command is not disturbed; the rest is counted and dropped."
 run 0 'StdoutCapHit' x0x-exec -- seq 999999
 
-tell "10. A command that will not end: it ignores SIGTERM, forks twice and starts sessions of its own. It may take 2 seconds."
+tell "10. A command that will not end: it ignores SIGTERM, forks twice and starts sessions of its own. It may take 3 seconds."
 cat >runaway.sh <<'RUNAWAY'
 trap '' TERM
 [ "${1-}" = hidden ] || for i in 1 2 3; do (setsid bash runaway.sh hidden &); done
@@ -154,7 +154,7 @@ echo "$tree"
 status=0
 wait "$client" || status=$?
 client=''
-show "# two seconds later:"
+show "# three seconds later:"
 cat said
 [[ $status = 255 && $(<said) = *'killed: its time was up'* ]] || differs "the client ended with $status"
 left=$(runaways)
