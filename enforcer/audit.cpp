@@ -1,6 +1,7 @@
 #include "enforcer/audit.hpp"
 
 #include "enforcer/system.hpp"
+#include "schema/audit_format.hpp"
 
 namespace x0x {
 
@@ -86,9 +87,8 @@ Fault Audit::reopen() {
 
 Json& Audit::begin(std::string_view event) {
   record_ = Json(queue_.subspan(used_, queue_.size() - used_ - 1));
-  record_.write("{'seq':%,'prev':%,'ts':%,'event':%", seq_, Hex{prev_.bytes}, Time{milliseconds(CLOCK_REALTIME)},
-                event);
-  return torn_ > 0 ? record_.write(",'torn_bytes':%", torn_) : record_;
+  record_.write(kRecordHead, seq_, Hex{prev_.bytes}, Time{milliseconds(CLOCK_REALTIME)}, event);
+  return torn_ > 0 ? record_.write(kTornBytes, torn_) : record_;
 }
 
 void Audit::finish(bool wait) {
@@ -133,7 +133,7 @@ bool Audit::flush() {
   waiting_ = false;
   if (!degraded_) return true;
   degraded_ = false;
-  record("audit_recovered", ",'unrecorded':%", unrecorded_);
+  record("audit_recovered", kAuditRecovered, unrecorded_);
   unrecorded_ = 0;
   return flush();
 }

@@ -114,8 +114,7 @@ int start(int argc, char** argv) {
   static Audit audit;
   Fault fault = audit.open(audit_path, queue);
   if (fault == Fault::none) {
-    audit.record("policy_loaded", ",'enabled':%,'loaded_from':%,'policy':%,'name':%,'version':%",
-                 policy.ok() && table.enabled(), a.node.policy_path,
+    audit.record("policy_loaded", kPolicyLoaded, policy.ok() && table.enabled(), a.node.policy_path,
                  Hex{policy.ok() ? Bytes(policy.value().digest.bytes) : Bytes{}},
                  policy.ok() ? table.name().bytes : Bytes{}, policy.ok() ? table.policy_version() : 0);
     if (!audit.flush()) fault = Fault::audit_not_writable;

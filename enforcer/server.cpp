@@ -9,7 +9,7 @@ using namespace wire;
 
 namespace {
 
-constexpr int kReadsPerTurn = 8;
+constexpr std::uint32_t kReadsPerTurn = 8;
 constexpr std::size_t kChunkHead = kLengthBytes + 1 + 2 * kIdBytes + kPrefixBytes + 4 + kRequestIdBytes + 4 + 8;
 
 // epoll, edge-triggered, only says where to look again: each descriptor has a flag that it sets, and that is cleared
@@ -59,9 +59,9 @@ class Server {
     ++turn_;  // so that no session is always the first to fill what its peer has not read
     for (std::size_t i = 0; i < slots_used_; ++i) {
       Slot& slot = slots_[(i + turn_) % slots_used_];
-      if (slot.ready[0]) take_events(slot);
-      if (slot.ready[1]) write_stdin(slot);
-      for (std::size_t k = 0; k < 2 * kReadsPerTurn; ++k)
+      if (slot.ready[kControl] != 0) take_progress(slot);
+      if (slot.ready[0] != 0) write_stdin(slot);
+      for (std::uint32_t k = 0; k < 2 * kReadsPerTurn; ++k)
         if (reads(slot, k % 2)) busy_ |= read_stream(slot, k % 2, true);
     }
     for (int i = 0; i < 64 && guests_ && !stopping_ && now_ >= accept_after_; ++i) accept_guest();
@@ -72,7 +72,7 @@ class Server {
     for (Slot& slot : slots()) step(slot);
     if (!expired_ && config_.table != nullptr && !in_window(*config_.table, wall_secs())) {
       expired_ = true;
-      audit_.record("policy_expired", ",'policy':%", Hex{config_.digest.bytes});
+      audit_.record("policy_expired", kPolicyExpired, Hex{config_.digest.bytes});
     }
     if (!audit_.pending()) flush_by_ = now_ + 1000;  // what nothing waits for, or what failed, waits this long
     if (now_ >= flush_by_ || (audit_.waiting() && !audit_.degraded())) {
@@ -182,7 +182,7 @@ class Server {
   void malformed(Peer& peer, const Address* address) {
     count_denial(DenialReason::malformed_frame);
     audit_.degraded() ? audit_.count_unrecorded()
-                      : audit_.record("malformed", ",'request_id':%", address != nullptr ? address->id() : Hex{});
+                      : audit_.record("malformed", kMalformed, address != nullptr ? address->id() : Hex{});
     if (address != nullptr) peer.send(exit_frame(*address, denied(DenialReason::malformed_frame)).finish());
     peer.leaving = true;
     leave(peer);
@@ -203,17 +203,19 @@ class Server {
   // True: it is accepted and will run once its record is durable.
   bool request(Peer& peer, const Message& message, std::uint8_t* bytes) {
     ++totals_.received;
+    Slot* const slot = std::ranges::find_if_not(slots_, &Slot::live);
     Slot fresh;
     fresh.address = message.address;
     fresh.peer = &peer;
     fresh.argv_block = message.argv_block;
     ++peer.sessions;
-    Slot* const slot = std::ranges::find_if_not(slots_, &Slot::live);
     Verdict verdict;
     if (enabled()) verdict = decide(*config_.table, message.request(), wall_secs());
     fresh.rule = verdict.rule;
     if (!is_allow(verdict.decision)) return deny(fresh, verdict.reason), false;
-    if (slot == std::end(slots_) || !has_capacity(fresh))
+    if (slot == std::end(slots_) ||
+        std::ranges::count_if(slots(), &Slot::live) >= config_.table->max_concurrent_total() ||
+        active_of(slots(), message.address) >= config_.table->max_concurrent_per_agent())
       return deny(fresh, DenialReason::concurrency_limit_reached), false;
     if (audit_.degraded()) return deny(fresh, DenialReason::exec_disabled), false;
     *slot = fresh;
@@ -227,19 +229,10 @@ class Server {
     const std::uint32_t entry_number = config_.table->rule(slot->rule).entry;
     const Entry entry = config_.table->entry(entry_number);
     begin_record("request", *slot)
-        .write(",'matched_acl':%,'rule':{'entry':%,'command':%},'policy':%,'stdin_bytes':%,'timeout_ms':%",
-               entry.description.bytes, entry_number, slot->rule - entry.first_rule, Hex{config_.digest.bytes},
-               slot->stdin_data.size(), message.timeout_ms);
+        .write(kRequest, entry.description.bytes, entry_number, slot->rule - entry.first_rule,
+               Hex{config_.digest.bytes}, slot->stdin_data.size(), message.timeout_ms);
     audit_.finish();
     return true;
-  }
-
-  bool has_capacity(const Slot& fresh) {
-    const auto same_agent = [&](const Slot& slot) {
-      return slot.live() && memcmp(slot.address.pair, fresh.address.pair, kIdBytes) == 0;
-    };
-    return std::ranges::count_if(slots(), &Slot::live) < config_.table->max_concurrent_total() &&
-           std::ranges::count_if(slots(), same_agent) < config_.table->max_concurrent_per_agent();
   }
 
   bool hides_argv(const Slot& slot) const {
@@ -247,8 +240,8 @@ class Server {
   }
 
   Json& begin_record(const char* event, const Slot& slot) {
-    Json& json = audit_.begin(event).write(",'request_id':%,'agent_id':%,'machine_id':%", slot.address.id(),
-                                           slot.address.agent(), slot.address.machine());
+    const Address& who = slot.address;
+    Json& json = audit_.begin(event).write(kRequester, who.id(), who.agent(), who.machine());
     write_argv(json, slot.argv_block, hides_argv(slot));
     return json;
   }
@@ -269,10 +262,9 @@ class Server {
   void deny(Slot& slot, DenialReason reason) {
     count_denial(reason);
     if (slot.live() || !audit_.degraded()) {
-      Json& json = begin_record("denial", slot).write(",'reason':%", kDenialNames[static_cast<std::size_t>(reason)]);
-      const char* const error = reason == DenialReason::spawn_failed ? strerrorname_np(slot.error) : nullptr;
-      if (error != nullptr)
-        json.write(",'step':%,'error':%", kSpawnStepNames[static_cast<std::size_t>(slot.failed)], error);
+      Json& json = begin_record("denial", slot).write(kDenial, kDenialNames[static_cast<std::size_t>(reason)]);
+      if (const Progress& p = slot.progress; p.failed != SpawnStep::none)
+        json.write(kFailedStep, kSpawnStepNames[static_cast<std::size_t>(p.failed)], strerrorname_np(p.error));
       audit_.finish();
     } else {
       audit_.count_unrecorded();
@@ -299,28 +291,24 @@ class Server {
     argv[argc] = nullptr;
     ++totals_.allowed;
     slot.session.stage = Stage::running;
-    slot.failed = SpawnStep::environment;
+    slot.progress.failed = SpawnStep::environment;
     errno = E2BIG;
     ChildPlan plan;
     if (plan_rule(*config_.table, slot.rule, argv, config_.home, plan)) {
       plan.delegated = cgroup_;
       plan.slot = static_cast<std::uint32_t>(&slot - slots_);
-      slot.failed = spawn(plan, slot.io);
+      slot.progress.failed = spawn(plan, slot.io);
     }
-    slot.error = errno;
-    if (slot.failed != SpawnStep::none) return deny(slot, DenialReason::spawn_failed);
-    for (std::size_t i = 0; i < 4; ++i) watch(fd_of(slot, i), i == 1 ? EPOLLOUT : EPOLLIN, slot.ready[i]);
-    if (slot.stdin_data.empty()) shut(slot, 1);
-  }
-
-  static int& fd_of(Slot& slot, std::size_t i) {
-    return i == 0 ? slot.io.control : i == 1 ? slot.io.stdin_fd : i == 2 ? slot.io.stdout_fd : slot.io.stderr_fd;
+    slot.progress.error = errno;
+    if (slot.progress.failed != SpawnStep::none) return deny(slot, DenialReason::spawn_failed);
+    for (std::size_t i = 0; i < 4; ++i) watch(slot.io.fds[i], i == 0 ? EPOLLOUT : EPOLLIN, slot.ready[i]);
+    if (slot.stdin_data.empty()) shut(slot, 0);
   }
 
   static void shut(Slot& slot, std::size_t i) {
-    close(fd_of(slot, i));
-    fd_of(slot, i) = -1;
-    slot.ready[i] = false;
+    close(slot.io.fds[i]);
+    slot.io.fds[i] = -1;
+    slot.ready[i] = 0;
   }
 
   static bool is_slow(const Slot& slot) {
@@ -328,36 +316,32 @@ class Server {
   }
 
   // Nothing is read before Started was sent, nor what a slow peer would make us keep.
-  static bool reads(const Slot& slot, std::size_t stream) {
+  static bool reads(const Slot& slot, std::uint32_t stream) {
     const Stream& s = slot.session.streams[stream];
-    return slot.ready[2 + stream] && (slot.pid != 0 || slot.session.stage == Stage::gone) &&
+    return slot.ready[1 + stream] != 0 && (slot.progress.command != 0 || slot.session.stage == Stage::gone) &&
            (s.sent >= s.cap || !is_slow(slot));
   }
 
-  void take_events(Slot& slot) {
-    Progress progress;
-    const int n = read_progress(slot.io, progress);
-    slot.ready[0] = n > 0;
+  void take_progress(Slot& slot) {
+    const bool started = slot.progress.command != 0;
+    const int n = read_progress(slot.io, slot.progress);
+    slot.ready[kControl] = n > 0;
     busy_ |= n > 0;
     if (n == 0) orphan(slot);
-    if (n <= 0) return;
-    slot.session.status = progress.status;
-    slot.failed = progress.failed, slot.error = progress.error;
-    if (progress.gone) slot.session.gone(now_), shut(slot, 0);
-    if (slot.pid != 0 || progress.command == 0) return;
+    if (slot.progress.gone) slot.session.gone(now_), shut(slot, kControl);
+    if (started || slot.progress.command == 0) return;
     ++totals_.started;
-    slot.pid = static_cast<std::uint32_t>(progress.command);
-    audit_.begin("started").write(",'request_id':%,'pid':%", slot.address.id(), slot.pid);
+    audit_.begin("started").write(kStarted, slot.address.id(), slot.progress.command);
     audit_.finish(false);
-    tell(slot, Frame(slot.address, Tag::started).number(slot.pid).finish());
+    tell(slot, Frame(slot.address, Tag::started).number(static_cast<std::uint32_t>(slot.progress.command)).finish());
   }
 
   // Its supervisor was killed, so what it ran is ours to kill. The pipes still hold what was written last.
   void orphan(Slot& slot) {
     slot.orphaned = true;
-    Spawned supervisor{slot.io.supervisor, slot.io.control, -1, -1, -1};
+    Spawned supervisor{slot.io.supervisor, {-1, -1, -1, slot.io.fds[kControl]}};
     close_session(supervisor);
-    slot.io.supervisor = slot.io.control = -1;
+    slot.io.supervisor = slot.io.fds[kControl] = -1;
   }
 
   void hunt(Slot& orphaned) {
@@ -371,21 +355,21 @@ class Server {
   }
 
   void write_stdin(Slot& slot) {
-    const ssize_t n = write(slot.io.stdin_fd, slot.stdin_data.data(), slot.stdin_data.size());
+    const ssize_t n = write(slot.io.fds[0], slot.stdin_data.data(), slot.stdin_data.size());
     busy_ |= n > 0;
-    slot.ready[1] = n > 0;
+    slot.ready[0] = n > 0;
     if (n > 0) slot.stdin_data = slot.stdin_data.subspan(static_cast<std::size_t>(n));
-    if ((n < 0 && errno != EAGAIN && errno != EINTR) || slot.stdin_data.empty()) shut(slot, 1);
+    if ((n < 0 && errno != EAGAIN && errno != EINTR) || slot.stdin_data.empty()) shut(slot, 0);
   }
 
   // False when there was nothing to read. Without `forward` it is only counted.
-  bool read_stream(Slot& slot, std::size_t stream, bool forward) {
+  bool read_stream(Slot& slot, std::uint32_t stream, bool forward) {
     static std::uint8_t spare[kChunkBytes];
     std::uint8_t* const room = forward && slot.peer != nullptr ? slot.peer->reserve(kChunkHead + kChunkBytes) : nullptr;
     std::uint8_t* const chunk = room != nullptr ? room + kChunkHead : spare;
     Stream& s = slot.session.streams[stream];
-    const ssize_t n = read(fd_of(slot, 2 + stream), chunk, kChunkBytes);
-    slot.ready[2 + stream] = n > 0;
+    const ssize_t n = read(slot.io.fds[1 + stream], chunk, kChunkBytes);
+    slot.ready[1 + stream] = n > 0;
     s.open = n >= 0 ? n > 0 : errno == EAGAIN || errno == EINTR;
     if (n <= 0) return false;
     const std::uint64_t bytes = static_cast<std::uint64_t>(n);
@@ -403,10 +387,9 @@ class Server {
     const Actions actions = slot.session.step(now_, is_slow(slot));
     for (std::uint32_t kind = 8; kind-- > 0;)  // a cap comes near before it is hit
       if ((actions.warnings >> kind & 1) != 0) warn(slot, kind);
-    totals_.overdue += actions.terminate && !slot.session.ended;
-    if (actions.terminate) signal_session(slot.io, SessionSignal::terminate);
-    if (actions.kill) signal_session(slot.io, SessionSignal::kill);
-    if (actions.abandon) signal_session(slot.io, SessionSignal::abandon);
+    totals_.overdue += actions.overdue;
+    for (std::size_t i = static_cast<std::size_t>(actions.from) + 1; i <= static_cast<std::size_t>(actions.to); ++i)
+      signal_session(slot.io, static_cast<SessionSignal>(i));
     if (actions.finish) finish(slot);
   }
 
@@ -417,27 +400,24 @@ class Server {
     recent = {milliseconds(CLOCK_REALTIME), bytes[kind < 5 ? kind : 2], kind, slot.address, {}};
     std::ranges::copy(slot.summary, recent.summary);
     ++totals_.warnings[kind];
-    audit_.begin("warning").write(",'request_id':%,'kind':%,'bytes':%", slot.address.id(), kWarningNames[kind],
-                                  recent.bytes);
+    audit_.begin("warning").write(kWarning, slot.address.id(), kWarningNames[kind], recent.bytes);
     audit_.finish(false);
     tell(slot, warning_frame(slot.address, kind).finish());
   }
 
   // Every process is dead. What a slow peer or an outsider kept in a pipe is counted and dropped.
   void finish(Slot& slot) {
-    for (const std::size_t stream : {0u, 1u})
+    for (const std::uint32_t stream : {0u, 1u})
       for (int i = 0; i < 64 && slot.session.streams[stream].open && read_stream(slot, stream, false);) ++i;
     close_session(slot.io);
-    std::ranges::fill(slot.ready, false);
-    if (slot.failed != SpawnStep::none) return deny(slot, DenialReason::spawn_failed);
+    std::ranges::fill(slot.ready, 0u);
+    if (slot.progress.failed != SpawnStep::none) return deny(slot, DenialReason::spawn_failed);
     slot.session.stage = Stage::finished;
-    const ExitFacts& facts = slot.facts = slot.session.facts(now_);
+    const ExitFacts& f = slot.facts = slot.session.facts(slot.progress.status, now_);
     ++totals_.completed;
     totals_.cancelled += slot.session.ended;
-    audit_.record("exit",
-                  ",'request_id':%,'code':%,'signal':%,'duration_ms':%,'stdout_bytes':%,'stderr_bytes':%,'truncated':%",
-                  slot.address.id(), facts.code, facts.signal > 0 ? facts.signal : -1, facts.duration_ms,
-                  facts.stdout_bytes, facts.stderr_bytes, facts.truncated);
+    audit_.record("exit", kExit, slot.address.id(), f.code, f.signal > 0 ? f.signal : -1, f.duration_ms, f.stdout_bytes,
+                  f.stderr_bytes, f.truncated);
   }
 
   const ServerConfig config_;

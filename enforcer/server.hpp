@@ -20,20 +20,26 @@ struct Slot {
   Session session;
   Address address = {};
   Spawned io;
-  std::uint32_t ready[4] = {};  // not 0: to be read or written: control, stdin, stdout, stderr
+  Progress progress;
+  std::uint32_t ready[4] = {};  // as io.fds; not 0: to be read or written
   Peer* peer = nullptr;         // null: it has gone
-  std::uint32_t rule = blob::kNone, pid = 0;
+  std::uint32_t rule = blob::kNone;
+  bool orphaned = false;            // its supervisor was killed
   std::uint8_t* message = nullptr;  // owns the next two
   Bytes argv_block, stdin_data;
-  SpawnStep failed = SpawnStep::none;
-  int error = 0;
-  bool orphaned = false;  // its supervisor was killed
   ExitFacts facts;
   std::uint64_t started_at = 0;  // Unix milliseconds
   char summary[96] = {};         // the start of its command line
 
   bool live() const { return session.stage != Stage::free; }
 };
+
+// How many sessions of this agent are live.
+inline std::uint32_t active_of(std::span<const Slot> slots, const Address& agent) {
+  std::uint32_t active = 0;
+  for (const Slot& slot : slots) active += slot.live() && memcmp(slot.address.pair, agent.pair, wire::kIdBytes) == 0;
+  return active;
+}
 
 struct RecentWarning {
   std::uint64_t at, bytes;

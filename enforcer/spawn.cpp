@@ -53,14 +53,13 @@ pid_t fork_into(int cgroup) {
 
 SpawnStep spawn(const ChildPlan& plan, Spawned& out) {
   out = {};
-  int* const ours[] = {&out.stdin_fd, &out.stdout_fd, &out.stderr_fd, &out.control};
   int theirs[] = {-1, -1, -1, -1, -1}, pair[2];
   SpawnStep failed = SpawnStep::none;
   for (int i = 0; i < 4 && failed == SpawnStep::none; ++i) {
     const bool made =
         (i == kControl ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) : pipe2(pair, O_CLOEXEC)) == 0;
     if (!made) failed = SpawnStep::pipes;
-    if (made) *ours[i] = pair[i == 0], theirs[i] = pair[i != 0], fcntl(*ours[i], F_SETFL, O_NONBLOCK);
+    if (made) out.fds[i] = pair[i == 0], theirs[i] = pair[i != 0], fcntl(out.fds[i], F_SETFL, O_NONBLOCK);
   }
   if (plan.delegated >= 0) {
     const char* const name = name_cgroup(plan.slot);
@@ -79,20 +78,20 @@ SpawnStep spawn(const ChildPlan& plan, Spawned& out) {
 
 int read_progress(const Spawned& session, Progress& progress) {
   ssize_t n;
-  do n = recv(session.control, &progress, sizeof progress, 0);
+  do n = recv(session.fds[kControl], &progress, sizeof progress, 0);
   while (n < 0 && errno == ECONNRESET);  // it ended before it heard our last word; its own words come first
   return n > 0 ? 1 : static_cast<int>(n);
 }
 
 void signal_session(const Spawned& session, SessionSignal signal) {
   if (session.supervisor <= 0) return;  // -1 would mean every process there is
-  send(session.control, &signal, sizeof signal, MSG_NOSIGNAL);
+  send(session.fds[kControl], &signal, sizeof signal, MSG_NOSIGNAL);
   // The command may have stopped its supervisor: SIGCONT lets it hear us.
   kill(session.supervisor, signal == SessionSignal::abandon ? SIGKILL : SIGCONT);
 }
 
 void close_session(Spawned& session) {
-  for (const int fd : {session.control, session.stdin_fd, session.stdout_fd, session.stderr_fd})
+  for (const int fd : session.fds)
     if (fd >= 0) close(fd);
   if (session.supervisor > 0) waitpid(session.supervisor, nullptr, 0);
   session = {};

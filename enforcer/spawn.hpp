@@ -7,7 +7,7 @@
 //   enforcer ── supervisor (a fork of it, one per session, child subreaper) ── command ── whatever it starts
 #pragma once
 
-#include "enforcer/blob_view.hpp"
+#include "enforcer/session.hpp"
 #include "enforcer/system.hpp"
 #include "schema/audit_format.hpp"
 
@@ -37,9 +37,11 @@ bool plan_rule(const BlobView& table, std::uint32_t rule, const char* const* arg
 
 // The enforcer's ends, close-on-exec and non-blocking. Close the pipes when you like and set them to -1. The
 // supervisor's number stays reserved until close_session() reaps it.
+inline constexpr int kControl = 3, kCgroup = 4;  // kCgroup: only in the supervisor, and may be missing
 struct Spawned {
   pid_t supervisor = -1;
-  int control = -1, stdin_fd = -1, stdout_fd = -1, stderr_fd = -1;
+  int fds[4] = {-1, -1, -1,
+                -1};  // what leads to its stdin, from its stdout and stderr, and to the supervisor (kControl)
 };
 
 // `none`: the supervisor runs and will tell its progress on `control`. Otherwise the step that failed in the enforcer
@@ -62,7 +64,6 @@ int read_progress(const Spawned& session, Progress& progress);
 // SIGTERM or SIGKILL to every process of the session, however it tried to hide. `kill` goes on until none is left.
 // `abandon` is for a supervisor that does not answer `kill` with `gone` within a moment (a command may stop it again
 // and again): it is killed itself, and the end comes without `gone`.
-enum class SessionSignal : char { terminate = 'T', kill = 'K', abandon = 'A' };
 void signal_session(const Spawned& session, SessionSignal signal);
 
 // After `gone` or the end: closes what is open and reaps the supervisor.
@@ -91,7 +92,6 @@ KernelFeatures probe_features();
 // ---- the parts, for each other and for tests
 
 // supervisor.cpp. Its descriptors: 0-2 become the command's; the cgroup it was started in may be missing.
-inline constexpr int kControl = 3, kCgroup = 4;
 inline char session_cgroup[32];  // seen from itself: "../" and its name
 [[noreturn]] void supervise(const ChildPlan& plan);
 

@@ -34,7 +34,7 @@ bool has_landlock() {
   MESSAGE("this kernel's Landlock is too old: a rule with `writable` must fail to start");
   Plan plan({"state"});
   plan.set_writable({});
-  Session session(*plan);
+  RunningSession session(*plan);
   session.finish();
   CHECK(session.failed == SpawnStep::landlock);
   CHECK(session.error == EOPNOTSUPP);
@@ -44,7 +44,7 @@ bool has_landlock() {
 void check_writes(const std::string& in, const std::vector<std::string>& writable, bool may_write) {
   Plan plan({"writes", in});
   plan.set_writable(writable);
-  Session session(*plan);
+  RunningSession session(*plan);
   session.finish();
   REQUIRE(session.status == 0);
   for (const char* how : kWrites) {
@@ -67,7 +67,7 @@ TEST_CASE("without `writable` every one of these writes works") {
   LeavesNothing watch;
   const std::string d = furnished();
   Plan plan({"writes", d});
-  Session session(*plan);
+  RunningSession session(*plan);
   session.finish();
   for (const char* how : kWrites) {
     CAPTURE(how);
@@ -103,7 +103,7 @@ TEST_CASE("`writable` can name a single file") {
   const std::string d = furnished();
   Plan plan({"writes", d});
   plan.set_writable({d + "/file"});
-  Session session(*plan);
+  RunningSession session(*plan);
   session.finish();
   CHECK(session.value("write") == 0);
   CHECK(session.value("truncate") == 0);
@@ -119,7 +119,7 @@ TEST_CASE("a writable path that is a symbolic link is refused") {
   std::filesystem::create_symlink("/etc", d + "/link");
   Plan plan({"state"});
   plan.set_writable({d + "/link"});
-  Session session(*plan);
+  RunningSession session(*plan);
   session.finish();
   CHECK(session.failed == SpawnStep::landlock);
   CHECK(session.error == ELOOP);
@@ -130,7 +130,7 @@ TEST_CASE("without a network only AF_UNIX sockets can be made") {
   LeavesNothing watch;
   Plan plan({"network"});
   plan->network = false;
-  Session session(*plan);
+  RunningSession session(*plan);
   session.finish();
   REQUIRE(session.status == 0);
   CHECK(session.value("socket1") == 0);        // AF_UNIX
@@ -149,7 +149,7 @@ TEST_CASE("without a network only AF_UNIX sockets can be made") {
 TEST_CASE("with a network the same sockets can be made") {
   LeavesNothing watch;
   Plan plan({"network"});
-  Session session(*plan);
+  RunningSession session(*plan);
   session.finish();
   CHECK(session.value("socket2") == 0);
   CHECK(session.value("pair_unix") == 0);
@@ -163,7 +163,7 @@ TEST_CASE("without a network other system call tables end the process") {
     CAPTURE(way);
     Plan plan({way});
     plan->network = false;
-    Session session(*plan);
+    RunningSession session(*plan);
     session.finish();
     CHECK(WIFSIGNALED(session.status));
     CHECK(WTERMSIG(session.status) == SIGSYS);
@@ -176,7 +176,7 @@ TEST_CASE("every limit is what the rule says, and the others are inherited") {
   LeavesNothing watch;
   Plan plan({"limits"});
   {
-    Session session(*plan);
+    RunningSession session(*plan);
     session.finish();
     rlimit files;
     getrlimit(RLIMIT_NOFILE, &files);
@@ -185,7 +185,7 @@ TEST_CASE("every limit is what the rule says, and the others are inherited") {
   }
   const std::uint64_t limits[] = {11, 1u << 30, 12345, 17, 4000};
   std::copy(std::begin(limits), std::end(limits), plan->limits);
-  Session session(*plan);
+  RunningSession session(*plan);
   session.finish();
   for (const char* end : {"_soft", "_hard"}) {
     CHECK(session.value(std::string("core") + end) == 0);
@@ -205,7 +205,7 @@ TEST_CASE("a limit of three open files leaves room for the start itself, with ev
   plan->network = false;
   plan->limits[3] = 3;
   plan.set_argv({"true"});
-  Session session(*plan);
+  RunningSession session(*plan);
   session.finish();
   CHECK(session.failed == SpawnStep::none);
   CHECK(session.exited);
@@ -219,7 +219,7 @@ TEST_CASE("attack 10: a fork bomb stays within `processes`") {
   }
   Plan plan({"bomb", "1000"});
   plan->limits[4] = 25;
-  Session session(*plan);
+  RunningSession session(*plan);
   session.finish();
   CHECK(session.value("made") > 0);
   CHECK(session.value("made") < 25);

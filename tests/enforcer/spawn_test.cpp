@@ -45,7 +45,7 @@ std::vector<std::string> lines_with(const std::string& text, const std::string& 
 }
 
 void check_fails(const ChildPlan& plan, SpawnStep step, int error) {
-  Session session(plan);
+  RunningSession session(plan);
   session.finish();
   CHECK(session.failed == step);
   CHECK(session.error == error);
@@ -61,7 +61,7 @@ TEST_CASE("a command that ends is reported with its pid, status and end") {
   LeavesNothing watch;
   Plan plan({});
   plan.set_argv({"true"});
-  Session session(*plan);
+  RunningSession session(*plan);
   session.finish();
   CHECK(session.failed == SpawnStep::none);
   CHECK(session.started > 0);
@@ -69,7 +69,7 @@ TEST_CASE("a command that ends is reported with its pid, status and end") {
   CHECK(session.gone);
   CHECK(session.status == 0);
   plan.set_argv({"sh", "-c", "cat; echo to-stderr >&2; exit 3"});
-  Session other(*plan);
+  RunningSession other(*plan);
   other.say("from stdin");
   other.close_stdin();
   other.finish();
@@ -77,7 +77,7 @@ TEST_CASE("a command that ends is reported with its pid, status and end") {
   CHECK(other.out == "from stdin");
   CHECK(other.err == "to-stderr\n");
   plan.set_argv({"sh", "-c", "kill -9 $$"});
-  Session killed(*plan);
+  RunningSession killed(*plan);
   killed.finish();
   CHECK(WTERMSIG(killed.status) == SIGKILL);
 }
@@ -89,7 +89,7 @@ TEST_CASE("attack 8: nothing of the daemon's environment reaches the child") {
                                  "GIT_SSH_COMMAND", "BASH_FUNC_x%%"};
   for (const char* name : hostile) setenv(name, "/nowhere/evil.so", 1);
   Plan plan({"state"});
-  Session session(*plan);
+  RunningSession session(*plan);
   session.finish();
   for (const char* name : hostile) unsetenv(name);
   CHECK(lines_with(session.out, "env ") ==
@@ -117,7 +117,7 @@ TEST_CASE("attack 9: descriptors, umask, signals and group of the daemon do not 
 
   Plan plan({"state"});
   {
-    Session session(*plan);
+    RunningSession session(*plan);
     session.finish();
     CHECK(lines_with(session.out, "fd ") == std::vector<std::string>{"fd 0", "fd 1", "fd 2"});
     CHECK(session.has_line("umask=27"));
@@ -151,7 +151,7 @@ TEST_CASE("attack 9: a controlling terminal of the daemon is not the child's") {
     const int slave = open(ptsname(terminal), O_RDWR);
     if (slave < 0 || ioctl(slave, TIOCSCTTY, 0) != 0 || open("/dev/tty", O_RDWR) < 0) _exit(10);  // it has one
     Plan plan({"state"});
-    Session session(*plan);
+    RunningSession session(*plan);
     session.finish();
     close_session(session.spawned);
     _exit(session.value("no_tty") == ENXIO ? 0 : 11);
@@ -166,11 +166,11 @@ TEST_CASE("cwd is the plan's, or the daemon's when there is none") {
   const std::string directory = temporary_directory();
   Plan plan({"state"});
   plan->cwd = directory.c_str();
-  Session session(*plan);
+  RunningSession session(*plan);
   session.finish();
   CHECK(session.has_line("cwd=" + directory));
   plan->cwd = nullptr;
-  Session inherited(*plan);
+  RunningSession inherited(*plan);
   inherited.finish();
   CHECK(inherited.has_line("cwd=" + std::filesystem::current_path().string()));
   remove_tree(directory);
@@ -194,7 +194,7 @@ TEST_CASE("argv reaches the program byte for byte") {
   plan.set_argv(argv);
   const std::string probe = probe_path();
   plan->file = probe.c_str();  // `exe`: the file is another than argv[0] says
-  Session session(*plan);
+  RunningSession session(*plan);
   session.finish();
   std::string expected;
   for (const std::string& one : argv) expected += "arg " + std::to_string(one.size()) + ":" + one + "\n";
@@ -229,7 +229,7 @@ TEST_CASE("attack 4: a bare name is found in the fixed PATH only, and a path mus
   REQUIRE(mkfifo((directory + "/pipe").c_str(), 0755) == 0);
   fails(directory + "/pipe", EACCES);
   plan.set_argv({directory + "/x0x-lonely-program", "state"});
-  Session session(*plan);
+  RunningSession session(*plan);
   session.finish();
   CHECK(session.status == 0);
   setenv("PATH", path_before.c_str(), 1);
@@ -249,7 +249,7 @@ TEST_CASE("never a shell: a file without a known format fails at exec") {
   check_fails(*plan, SpawnStep::exec, ENOENT);
   write_file(directory + "/good", "#!/bin/sh\necho ran \"$1\"\n", 0755);
   plan.set_argv({directory + "/good", "a  b"});
-  Session session(*plan);
+  RunningSession session(*plan);
   session.finish();
   CHECK(session.out == "ran a  b\n");
   remove_tree(directory);
@@ -265,7 +265,7 @@ TEST_CASE("a pinned file runs when its content matches, and not otherwise") {
   plan->file = file.c_str();
   plan->sha256 = digest.data();
   {
-    Session session(*plan);
+    RunningSession session(*plan);
     session.finish();
     CHECK(session.status == 0);
     CHECK(session.out.starts_with("arg 10:shown-name\n"));
@@ -276,7 +276,7 @@ TEST_CASE("a pinned file runs when its content matches, and not otherwise") {
     bare.set_argv({"true"});
     const auto of_true = digest_of("/usr/bin/true");
     bare->sha256 = of_true.data();
-    Session session(*bare);
+    RunningSession session(*bare);
     session.finish();
     CHECK(session.status == 0);
   }
@@ -320,7 +320,7 @@ TEST_CASE("attack 4: a file that is replaced all the time never runs with other 
   plan->sha256 = digest.data();
   int ran = 0, refused = 0;
   for (int i = 0; i < 2000 && (i < 100 || ran == 0 || refused == 0); ++i) {
-    Session session(*plan);
+    RunningSession session(*plan);
     session.finish();
     if (session.failed == SpawnStep::none) {
       ++ran;
@@ -380,7 +380,7 @@ TEST_CASE("every step that fails has its own name, and the program does not run"
       CHECK(failed == SpawnStep::pipes);
       CHECK(error == EMFILE);
       CHECK(spawned.supervisor == -1);
-      CHECK(spawned.control == -1);
+      CHECK(spawned.fds[kControl] == -1);
     }
   }
   SUBCASE("no process can be made for the supervisor") {

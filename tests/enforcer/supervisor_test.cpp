@@ -39,7 +39,7 @@ struct BothWays {
   }
 };
 
-void wait_for_tree(Session& session) {
+void wait_for_tree(RunningSession& session) {
   while (session.pids().size() < kTreeSize) {
     REQUIRE_FALSE(session.ended);
     session.step_once();
@@ -63,7 +63,7 @@ TEST_CASE("attack 10: a tree that hides and ignores SIGTERM is killed to the las
     CAPTURE(with_cgroup);
     Plan plan({"tree", "stay"});
     plan->delegated = ways.delegated;
-    Session session(*plan);
+    RunningSession session(*plan);
     wait_for_tree(session);
     const auto pids = session.pids();
     CHECK(count_alive(pids) == kTreeSize);
@@ -86,7 +86,7 @@ TEST_CASE("attack 10: leftovers that hold stdout open are killed when the comman
     CAPTURE(with_cgroup);
     Plan plan({"tree", "exit"});
     plan->delegated = ways.delegated;
-    Session session(*plan);
+    RunningSession session(*plan);
     wait_for_tree(session);
     const auto pids = session.pids();
     session.close_stdin();
@@ -106,7 +106,7 @@ TEST_CASE("a tree that keeps growing while it is hunted is killed to the last") 
     Plan plan({"breed"});
     plan->delegated = ways.delegated;
     if (geteuid() != 0) plan->limits[4] = 300;
-    Session session(*plan);
+    RunningSession session(*plan);
     session.wait_for("main=");
     poll(nullptr, 0, 20);  // let it grow a little
     signal_session(session.spawned, SessionSignal::kill);
@@ -118,7 +118,7 @@ TEST_CASE("a tree that keeps growing while it is hunted is killed to the last") 
 TEST_CASE("SIGTERM reaches every process once, and a handler runs") {
   LeavesNothing watch;
   Plan plan({"polite"});
-  Session session(*plan);
+  RunningSession session(*plan);
   session.wait_for("child=");
   session.wait_for("main=");
   signal_session(session.spawned, SessionSignal::terminate);
@@ -133,7 +133,7 @@ TEST_CASE("a shell does not go on to its next command between the signals") {
   Plan plan({});
   plan.set_argv({"sh", "-c", "echo ready; sleep 1000; echo next"});
   for (int i = 0; i < 20; ++i) {
-    Session session(*plan);
+    RunningSession session(*plan);
     session.wait_for("ready");
     signal_session(session.spawned, SessionSignal::terminate);
     session.finish();
@@ -145,7 +145,7 @@ TEST_CASE("a shell does not go on to its next command between the signals") {
 TEST_CASE("a deep chain is killed to the last") {
   LeavesNothing watch;
   Plan plan({"chain", "300"});
-  Session session(*plan);
+  RunningSession session(*plan);
   while (session.pids().size() < 301) session.step_once();
   const auto pids = session.pids();
   signal_session(session.spawned, SessionSignal::kill);
@@ -157,7 +157,7 @@ TEST_CASE("a deep chain is killed to the last") {
 TEST_CASE("a command cannot disturb its supervisor with any signal that can be blocked") {
   LeavesNothing watch;
   Plan plan({"annoy-supervisor"});
-  Session session(*plan);
+  RunningSession session(*plan);
   session.wait_for("done");
   session.close_stdin();
   session.finish();
@@ -168,7 +168,7 @@ TEST_CASE("a command cannot disturb its supervisor with any signal that can be b
 TEST_CASE("a supervisor that its command has stopped still kills") {
   LeavesNothing watch;
   Plan plan({"stop-supervisor"});
-  Session session(*plan);
+  RunningSession session(*plan);
   session.wait_for("main=");
   signal_session(session.spawned, SessionSignal::kill);
   session.finish();
@@ -178,10 +178,10 @@ TEST_CASE("a supervisor that its command has stopped still kills") {
 TEST_CASE("an abandoned session ends without `gone` and its processes are strays") {
   LeavesNothing watch;
   Plan plan({"tree", "stay"}), other({"stay"});
-  Session bystander(*other);
+  RunningSession bystander(*other);
   bystander.wait_for("main=");
   {
-    Session session(*plan);
+    RunningSession session(*plan);
     wait_for_tree(session);
     const auto pids = session.pids();
     signal_session(session.spawned, SessionSignal::abandon);
@@ -202,7 +202,7 @@ TEST_CASE("an abandoned session ends without `gone` and its processes are strays
 TEST_CASE("a command that kills its supervisor leaves strays that the enforcer kills") {
   LeavesNothing watch;
   Plan plan({"tree", "kill-supervisor"});
-  Session session(*plan);
+  RunningSession session(*plan);
   wait_for_tree(session);
   const auto pids = session.pids();
   session.close_stdin();
@@ -227,7 +227,7 @@ TEST_CASE("nothing survives an enforcer that is killed") {
       prctl(PR_SET_CHILD_SUBREAPER, 1);
       Plan plan({"tree", "stay"});
       plan->delegated = ways.delegated;
-      Session session(*plan);
+      RunningSession session(*plan);
       wait_for_tree(session);
       auto pids = session.pids();
       pids.push_back(session.spawned.supervisor);
@@ -258,7 +258,7 @@ TEST_CASE("nothing survives an enforcer that is killed while the supervisor is s
   if (enforcer == 0) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     Plan plan({"stop-supervisor"});
-    Session session(*plan);
+    RunningSession session(*plan);
     session.wait_for("main=");
     const pid_t pids[] = {session.spawned.supervisor, session.pids().at(0)};
     if (write(report[1], pids, sizeof pids) < 0) _exit(1);
@@ -278,8 +278,8 @@ TEST_CASE("a supervisor holds no descriptor of another session") {
   LeavesNothing watch;
   Plan reader({}), other({"stay"});
   reader.set_argv({"cat"});
-  Session cat(*reader);
-  Session later(*other);  // forked while the enforcer held cat's stdin
+  RunningSession cat(*reader);
+  RunningSession later(*other);  // forked while the enforcer held cat's stdin
   later.wait_for("main=");
   cat.close_stdin();
   cat.finish();  // sees the end of its input although `later` lives on
@@ -291,7 +291,7 @@ TEST_CASE("an order that crosses the end of a session does not hide its events")
   Plan plan({});
   plan.set_argv({"sh", "-c", "exit 5"});
   for (int i = 0; i < 50; ++i) {
-    Session session(*plan);
+    RunningSession session(*plan);
     session.wait_started();
     for (int n = 0; n < 3; ++n) signal_session(session.spawned, SessionSignal::terminate);
     waitid(P_PID, static_cast<id_t>(session.spawned.supervisor), nullptr, WEXITED | WNOWAIT);
@@ -333,7 +333,7 @@ TEST_CASE("a cgroup is used again, and made afresh after a kill") {
     ino_t before = 0;
     for (int run = 0; run < 2; ++run) {
       quiet->delegated = ways.delegated;
-      Session session(*quiet);
+      RunningSession session(*quiet);
       session.finish();
       CHECK(session.status == 0);
       CHECK(number() != 0);
@@ -341,7 +341,7 @@ TEST_CASE("a cgroup is used again, and made afresh after a kill") {
       before = number();
     }
     busy->delegated = ways.delegated;
-    Session session(*busy);
+    RunningSession session(*busy);
     session.wait_for("main=");
     CHECK(number() == before);
     signal_session(session.spawned, SessionSignal::kill);
@@ -354,8 +354,8 @@ TEST_CASE("a cgroup is used again, and made afresh after a kill") {
 TEST_CASE("many sessions at once") {
   LeavesNothing watch;
   Plan plan({"tree", "exit"});
-  std::vector<std::unique_ptr<Session>> sessions;
-  for (int i = 0; i < 12; ++i) sessions.push_back(std::make_unique<Session>(*plan));
+  std::vector<std::unique_ptr<RunningSession>> sessions;
+  for (int i = 0; i < 12; ++i) sessions.push_back(std::make_unique<RunningSession>(*plan));
   std::vector<pid_t> pids;
   for (auto& session : sessions) {
     wait_for_tree(*session);

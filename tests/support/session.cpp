@@ -72,7 +72,7 @@ void Plan::set_writable(std::vector<std::string> paths) {
   for (std::size_t i = 0; i < writable_.size(); ++i) plan.writable[i] = writable_[i].c_str();
 }
 
-Session::Session(const ChildPlan& plan) {
+RunningSession::RunningSession(const ChildPlan& plan) {
   failed_here = spawn(plan, spawned);
   if (failed_here != SpawnStep::none)
     error = errno, ended = true;
@@ -80,7 +80,7 @@ Session::Session(const ChildPlan& plan) {
     supervisors.push_back(spawned.supervisor);
 }
 
-Session::~Session() {
+RunningSession::~RunningSession() {
   if (!ended) {
     signal_session(spawned, SessionSignal::kill);
     finish();
@@ -90,11 +90,11 @@ Session::~Session() {
   while (reap_strays(supervisors) != 0) poll(nullptr, 0, 1);
 }
 
-void Session::step_once() {
-  pollfd fds[] = {{spawned.control, POLLIN, 0}, {spawned.stdout_fd, POLLIN, 0}, {spawned.stderr_fd, POLLIN, 0}};
+void RunningSession::step_once() {
+  pollfd fds[] = {{spawned.fds[kControl], POLLIN, 0}, {spawned.fds[1], POLLIN, 0}, {spawned.fds[2], POLLIN, 0}};
   REQUIRE(poll(fds, 3, 60'000) > 0);
-  drain(spawned.stdout_fd, out);
-  drain(spawned.stderr_fd, err);
+  drain(spawned.fds[1], out);
+  drain(spawned.fds[2], err);
   if (fds[0].revents == 0) return;
   Progress now;
   const int n = read_progress(spawned, now);
@@ -110,46 +110,46 @@ void Session::step_once() {
   gone = now.gone;
 }
 
-void Session::say(const std::string& to_stdin) {
-  REQUIRE(write(spawned.stdin_fd, to_stdin.data(), to_stdin.size()) == static_cast<ssize_t>(to_stdin.size()));
+void RunningSession::say(const std::string& to_stdin) {
+  REQUIRE(write(spawned.fds[0], to_stdin.data(), to_stdin.size()) == static_cast<ssize_t>(to_stdin.size()));
 }
 
-void Session::close_stdin() {
-  close(spawned.stdin_fd);
-  spawned.stdin_fd = -1;
+void RunningSession::close_stdin() {
+  close(spawned.fds[0]);
+  spawned.fds[0] = -1;
 }
 
-void Session::wait_for(const std::string& in_stdout) {
+void RunningSession::wait_for(const std::string& in_stdout) {
   while (out.find(in_stdout) == std::string::npos) {
     REQUIRE_FALSE(ended);
     step_once();
   }
 }
 
-void Session::wait_started() {
+void RunningSession::wait_started() {
   while (started < 0) {
     REQUIRE_FALSE(ended);
     step_once();
   }
 }
 
-void Session::finish() {
+void RunningSession::finish() {
   while (!ended) step_once();
-  drain(spawned.stdout_fd, out);
-  drain(spawned.stderr_fd, err);
+  drain(spawned.fds[1], out);
+  drain(spawned.fds[2], err);
 }
 
-bool Session::has_line(const std::string& line) const {
+bool RunningSession::has_line(const std::string& line) const {
   return ("\n" + out).find("\n" + line + "\n") != std::string::npos;
 }
 
-long Session::value(const std::string& name) const {
+long RunningSession::value(const std::string& name) const {
   const std::string all = "\n" + out;
   const std::size_t at = all.find("\n" + name + "=");
   return at == std::string::npos ? -1 : std::atol(all.c_str() + at + name.size() + 2);
 }
 
-std::vector<pid_t> Session::pids() const {
+std::vector<pid_t> RunningSession::pids() const {
   std::vector<pid_t> all;
   std::istringstream lines(out);
   for (std::string line; std::getline(lines, line);)

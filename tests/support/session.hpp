@@ -24,12 +24,12 @@ struct Plan {
   std::vector<const char*> pointers_;
 };
 
-class Session {
+class RunningSession {
  public:
-  explicit Session(const ChildPlan& plan);
-  ~Session();
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  explicit RunningSession(const ChildPlan& plan);
+  ~RunningSession();
+  RunningSession(const RunningSession&) = delete;
+  RunningSession& operator=(const RunningSession&) = delete;
 
   void say(const std::string& to_stdin);
   void close_stdin();
