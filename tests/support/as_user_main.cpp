@@ -16,15 +16,16 @@
 
 namespace {
 
-// Nothing else runs under this number, so limits on its processes can be tested.
-constexpr uid_t kOrdinary = 64123;
+// Nothing else runs under this number, not even the same tests at the same time, so limits on its processes can be
+// tested.
+const uid_t ordinary = 0x10000 + static_cast<uid_t>(getpid());
 
 std::string make_cgroup() {
   for (const char* mount : {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"}) {
     const std::string group = std::string(mount) + "/x0x-test-" + std::to_string(getpid());
     if (access((std::string(mount) + "/cgroup.procs").c_str(), W_OK) != 0 || mkdir(group.c_str(), 0755) != 0) continue;
     for (const char* file : {"", "/cgroup.procs", "/cgroup.threads", "/cgroup.subtree_control"})
-      if (chown((group + file).c_str(), kOrdinary, kOrdinary) != 0) perror("chown");
+      if (chown((group + file).c_str(), ordinary, ordinary) != 0) perror("chown");
     return group;
   }
   std::puts("no cgroup v2 that could be handed over: the tests run without");
@@ -46,7 +47,7 @@ int main(int argc, char** argv) {
       return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
     }
     if (!cgroup.empty()) std::ofstream(cgroup + "/cgroup.procs") << "0";
-    if (setgroups(0, nullptr) != 0 || setgid(kOrdinary) != 0 || setuid(kOrdinary) != 0) return 1;
+    if (setgroups(0, nullptr) != 0 || setgid(ordinary) != 0 || setuid(ordinary) != 0) return 1;
     prctl(PR_SET_DUMPABLE, 1);
   }
   if (sodium_init() < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return 1;
