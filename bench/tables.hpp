@@ -1,0 +1,30 @@
+// Policies of any size, and requests for them, made in memory.
+#pragma once
+
+#include <memory>
+
+#include "tests/support/table.hpp"
+
+namespace x0x::bench {
+
+struct Size {
+  const char* name;
+  std::uint32_t pairs, commands;  // commands of each pair
+};
+
+// Every command has five tokens: some shared, one unlike any other command's, every second one an <INT>.
+policyc::Policy make_policy(const Size& size);
+
+// A request for the given command of make_policy(), and the bytes it points to.
+struct Asked {
+  std::array<std::uint8_t, 64> pair;
+  std::vector<std::string> argv;
+  std::string block;  // every token followed by a NUL, as a frame is kept
+  std::vector<Bytes> tokens;
+  Request request;
+};
+
+// `count` requests spread evenly over all commands; every one is allowed.
+std::vector<std::unique_ptr<Asked>> make_requests(const Size& size, std::uint32_t count);
+
+}  // namespace x0x::bench
