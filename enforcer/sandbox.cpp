@@ -1,6 +1,7 @@
-// What a rule takes away from its command: resources, places to write, the network. Each function says false with errno
-// when the kernel cannot do all of it, and leaves it to the caller not to go on. Shown by
-// tests/enforcer/sandbox_test.cpp.
+// What a rule takes away from its command: resources, places to write, the network.
+//
+// Each function says false with errno when the kernel cannot do all of it, and leaves it to the caller not to go on.
+// Shown by tests/enforcer/sandbox_test.cpp.
 #include "enforcer/spawn.hpp"
 
 namespace x0x {
@@ -65,8 +66,8 @@ bool limit_network() {
 #elif defined(__aarch64__)
   constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 #endif
-  // Jumps count from the next line. Both architectures are little-endian, so the first word of an argument is
-  // its low half, and the kernel looks at no more of a domain than that.
+  // Jumps count from the next line. Both architectures are little-endian, so the first word of an argument is its low
+  // half, and the kernel looks at no more of a domain than that.
   sock_filter program[] = {
       LOAD(arch),
       IF_EQUAL(kArchitecture, 0, 10),  // else end

@@ -12,11 +12,10 @@ bool plan_rule(const BlobView& table, std::uint32_t rule, const char* const* arg
           .network = (o.flags & blob::kOptionNoNetwork) == 0,
           .limit_writes = (o.flags & blob::kOptionHasWritable) != 0,
           .limits = {o.cpu_secs, o.memory_bytes, o.file_bytes, o.open_files, o.processes}};
-  const char** const env_end = plan.envp + o.env_count;
-  std::uint32_t item = o.first_item;
-  for (const char** variable = plan.envp; variable != env_end; ++variable) *variable = table.item(item++).c_str();
-  for (std::uint32_t i = 0; i < o.writable_count; ++i) plan.writable[i] = table.item(item++).c_str();
-  const char** next = env_end;
+  const std::uint32_t first_path = o.first_item + o.env_count;
+  for (std::uint32_t i = 0; i < o.env_count; ++i) plan.envp[i] = table.item(o.first_item + i).c_str();
+  for (std::uint32_t i = 0; i < o.writable_count; ++i) plan.writable[i] = table.item(first_path + i).c_str();
+  const char **const env_end = plan.envp + o.env_count, **next = env_end;
   for (const char* given : {kChildPath, home, "LANG=C.UTF-8", "LC_ALL=C.UTF-8"}) {
     const auto has_its_name = [&](const char* v) { return strncmp(given, v, strcspn(given, "=") + 1) == 0; };
     if (std::none_of(plan.envp, env_end, has_its_name)) *next++ = given;  // else the policy decides
@@ -32,6 +31,11 @@ const char* name_cgroup(std::uint32_t slot) {
   return session_cgroup + strlen("../");
 }
 
+void close_all(std::span<const int> fds) {
+  for (const int fd : fds)
+    if (fd >= 0) close(fd);
+}
+
 // A fork, into the cgroup if there is one and it can be entered.
 pid_t fork_into(int cgroup) {
   clone_args args{};
@@ -41,39 +45,30 @@ pid_t fork_into(int cgroup) {
   return pid < 0 && cgroup >= 0 ? fork_into(-1) : static_cast<pid_t>(pid);
 }
 
-// Every descriptor goes to its place. None lies in another's way: the control socket and the cgroup were opened after
-// six descriptors of pipes, so they are beyond 4, and what they replace has been moved or is not ours.
-[[noreturn]] void become_supervisor(const ChildPlan& plan, const int (&theirs)[5]) {
-  for (int i = 0; i < 5; ++i) dup3(theirs[i], i, i < kControl ? 0 : O_CLOEXEC);
-  close_range(theirs[kCgroup] < 0 ? kCgroup : kCgroup + 1, ~0u, 0);
-  supervise(plan);
-}
-
 }  // namespace
 
 SpawnStep spawn(const ChildPlan& plan, Spawned& out) {
   out = {};
   int theirs[] = {-1, -1, -1, -1, -1}, pair[2];
-  SpawnStep failed = SpawnStep::none;
-  for (int i = 0; i < 4 && failed == SpawnStep::none; ++i) {
-    const bool made =
-        (i == kControl ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) : pipe2(pair, O_CLOEXEC)) == 0;
-    if (!made) failed = SpawnStep::pipes;
-    if (made) out.fds[i] = pair[i == 0], theirs[i] = pair[i != 0], fcntl(out.fds[i], F_SETFL, O_NONBLOCK);
+  bool piped = true;
+  for (int i = 0; i < 4 && piped; ++i) {
+    const bool pipe = i != kControl;
+    piped = (pipe ? pipe2(pair, O_CLOEXEC) : socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) == 0;
+    if (piped) out.fds[i] = pair[i == 0], theirs[i] = pair[i != 0], fcntl(out.fds[i], F_SETFL, O_NONBLOCK);
   }
-  if (plan.delegated >= 0) {
+  if (piped && plan.delegated >= 0) {
     const char* const name = name_cgroup(plan.slot);
     mkdirat(plan.delegated, name, 0755);  // or it is there, and empty
     theirs[kCgroup] = openat(plan.delegated, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   }
-  if (failed == SpawnStep::none && (out.supervisor = fork_into(theirs[kCgroup])) < 0) failed = SpawnStep::fork;
-  if (out.supervisor == 0) become_supervisor(plan, theirs);
+  if (piped) out.supervisor = fork_into(theirs[kCgroup]);
+  if (out.supervisor == 0) supervise(plan, theirs);
   const int why = errno;
-  for (const int fd : theirs)
-    if (fd >= 0) close(fd);
-  if (failed != SpawnStep::none) close_session(out);
+  const bool started = out.supervisor > 0;
+  close_all(theirs);
+  if (!started) close_session(out);
   errno = why;
-  return failed;
+  return started ? SpawnStep::none : piped ? SpawnStep::fork : SpawnStep::pipes;
 }
 
 int read_progress(const Spawned& session, Progress& progress) {
@@ -91,8 +86,7 @@ void signal_session(const Spawned& session, SessionSignal signal) {
 }
 
 void close_session(Spawned& session) {
-  for (const int fd : session.fds)
-    if (fd >= 0) close(fd);
+  close_all(session.fds);
   if (session.supervisor > 0) waitpid(session.supervisor, nullptr, 0);
   session = {};
 }

@@ -37,14 +37,13 @@ bool plan_rule(const BlobView& table, std::uint32_t rule, const char* const* arg
 
 // The enforcer's ends, close-on-exec and non-blocking. Close the pipes when you like and set them to -1. The
 // supervisor's number stays reserved until close_session() reaps it.
-inline constexpr int kControl = 3, kCgroup = 4;  // kCgroup: only in the supervisor, and may be missing
+inline constexpr int kControl = 3, kCgroup = 4;  // kCgroup: only in the supervisor
 struct Spawned {
   pid_t supervisor = -1;
-  int fds[4] = {-1, -1, -1,
-                -1};  // what leads to its stdin, from its stdout and stderr, and to the supervisor (kControl)
+  int fds[4] = {-1, -1, -1, -1};  // to its stdin, from its stdout and stderr, and to the supervisor (kControl)
 };
 
-// `none`: the supervisor runs and will tell its progress on `control`. Otherwise the step that failed in the enforcer
+// `none`: the supervisor runs and will tell its progress on kControl. Otherwise the step that failed in the enforcer
 // itself (pipes or fork), errno says why, and nothing was started. Needs descriptors 0-2 to be open.
 SpawnStep spawn(const ChildPlan& plan, Spawned& out);
 
@@ -91,9 +90,9 @@ KernelFeatures probe_features();
 
 // ---- the parts, for each other and for tests
 
-// supervisor.cpp. Its descriptors: 0-2 become the command's; the cgroup it was started in may be missing.
+// supervisor.cpp. It moves `fds` to 0-4: 0-2 become the command's; the cgroup it was started in may be missing (-1).
 inline char session_cgroup[32];  // seen from itself: "../" and its name
-[[noreturn]] void supervise(const ChildPlan& plan);
+[[noreturn]] void supervise(const ChildPlan& plan, const int (&fds)[5]);
 
 // tree.cpp. Children in `spare` and all below them are left alone. Returns how many direct children were reached; the
 // dead that wait to be reaped count too.

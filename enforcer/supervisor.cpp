@@ -53,8 +53,7 @@ bool has_digest(int file, const std::uint8_t* expected) {
 
 void require(SpawnStep step, bool done) {
   if (done) return;
-  progress.failed = step;
-  progress.error = errno;
+  progress = {.failed = step, .error = errno};
   _exit(127);
 }
 
@@ -67,10 +66,10 @@ void require(SpawnStep step, bool done) {
 
   char path[PATH_MAX];
   const char* const program = find_program(plan.file, path);
-  require(SpawnStep::open_exe, program != nullptr);
-  const int pinned = plan.sha256 != nullptr ? open(program, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
-  require(SpawnStep::open_exe, plan.sha256 == nullptr || pinned >= 0);
-  require(SpawnStep::digest, plan.sha256 == nullptr || has_digest(pinned, plan.sha256));
+  const bool pins = program != nullptr && plan.sha256 != nullptr;
+  const int pinned = pins ? open(program, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+  require(SpawnStep::open_exe, program != nullptr && (!pins || pinned >= 0));
+  require(SpawnStep::digest, !pins || has_digest(pinned, plan.sha256));
   require(SpawnStep::no_new_privs, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
   require(SpawnStep::landlock, !plan.limit_writes || limit_writes(plan.writable));
   require(SpawnStep::network, plan.network || limit_network());
@@ -78,7 +77,7 @@ void require(SpawnStep step, bool done) {
 
   set_signal_mask(0);
   const auto argv = const_cast<char*const*>(plan.argv), envp = const_cast<char*const*>(plan.envp);
-  pinned >= 0 ? execveat(pinned, "", argv, envp, AT_EMPTY_PATH) : execve(program, argv, envp);
+  pins ? execveat(pinned, "", argv, envp, AT_EMPTY_PATH) : execve(program, argv, envp);
   require(SpawnStep::exec, false);
   __builtin_unreachable();
 }
@@ -97,26 +96,20 @@ bool reap() {
 }
 
 // Until a child has died, the enforcer has something to say, or the time is over. True: the enforcer.
-bool rest(int control, const timespec* at_most) {
-  sigset_t all_but_death;
-  memset(&all_but_death, 0xff, sizeof all_but_death);
-  sigdelset(&all_but_death, SIGCHLD);
+bool rest(int control, timespec at_most) {
+  const std::uint64_t all_but_death = ~(std::uint64_t{1} << (SIGCHLD - 1));
   pollfd ready{control, POLLIN, 0};
-  return ppoll(&ready, 1, at_most, &all_but_death) > 0;
+  return syscall(SYS_ppoll, &ready, 1, &at_most, &all_but_death, sizeof all_but_death) > 0;
 }
 
-bool put(const char* name, char value) {
-  const int file = openat(kCgroup, name, O_WRONLY | O_CLOEXEC);
-  const bool done = write(file, &value, 1) == 1;
-  close(file);
-  return done;
-}
+// The file is left to our end to close.
+bool put(const char* name, char value) { return write(openat(kCgroup, name, O_WRONLY | O_CLOEXEC), &value, 1) == 1; }
 
 // A supervisor in a cgroup leaves it and kills all that is in it; the walk follows, because others may have left it
 // too. It is repeated at once when a child has died, and soon in any case: one may have come to us meanwhile.
 void kill_all() {
   if (put("../cgroup.procs", '0')) put("cgroup.kill", '1');
-  for (const timespec soon{0, 10'000'000}; reap(); rest(-1, &soon)) signal_descendants(SIGKILL);
+  for (; reap(); rest(-1, {0, 10'000'000})) signal_descendants(SIGKILL);
   unlinkat(kCgroup, session_cgroup, AT_REMOVEDIR);
 }
 
@@ -125,7 +118,7 @@ bool watch() {
   for (;;) {
     const bool left = reap();
     if (!left || progress.status >= 0) return left;
-    if (!rest(kControl, nullptr)) continue;
+    if (!rest(kControl, {60, 0})) continue;
     auto order = SessionSignal::kill;  // also what it means when the enforcer is dead
     const ssize_t n = recv(kControl, &order, 1, MSG_DONTWAIT);
     if (order == SessionSignal::terminate)
@@ -137,7 +130,12 @@ bool watch() {
 
 }  // namespace
 
-void supervise(const ChildPlan& plan) {
+void supervise(const ChildPlan& plan, const int (&fds)[5]) {
+  // Every descriptor goes to its place. None lies in another's way: the control socket and the cgroup were opened after
+  // six descriptors of pipes, so they are beyond 4, and what they replace has been moved or is not ours.
+  for (int i = 0; i < 5; ++i) dup3(fds[i], i, i < kControl ? 0 : O_CLOEXEC);
+  close_range(fds[kCgroup] < 0 ? kCgroup : kCgroup + 1, ~0u, 0);
+
   // The enforcer's signal settings end here; the command inherits these.
   set_signal_mask(~std::uint64_t{0});
   const std::uint64_t defaults[4] = {};  // the kernel's own struct: handler, flags, restorer, mask
