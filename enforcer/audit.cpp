@@ -30,7 +30,7 @@ AuditTail find_tail(std::string_view text) {
     if (text.back() == '\n') text.remove_suffix(1);
     std::string_view line = text;
     line.remove_prefix(text.rfind('\n') + 1);  // npos + 1 is 0
-    if (!torn && line.ends_with('}')) return tail.record = line, tail;
+    if (!torn && !line.ends_with('~')) return tail.record = line, tail;
     tail.torn += line.size();
     text.remove_suffix(line.size());
   }
@@ -56,9 +56,10 @@ Fault Audit::attach(int fd) {
   if (pread(fd, room, length, static_cast<off_t>(size - length)) != static_cast<ssize_t>(length))
     return Fault::audit_not_writable;
   const AuditTail tail = find_tail({room, length});
-  if (tail.record.empty() ? length < size : !tail.record.starts_with("{\"seq\":")) return Fault::audit_not_ours;
+  const bool ours = tail.record.starts_with("{\"seq\":") && tail.record.ends_with('}');
+  if (tail.record.data() == nullptr ? length < size : !ours) return Fault::audit_not_ours;
   torn_ = tail.torn;
-  if (fd_ < 0 && !tail.record.empty()) {
+  if (fd_ < 0 && ours) {
     seq_ = strtoull(tail.record.data() + 7, nullptr, 10) + 1;
     prev_ = digest_of(as_bytes(tail.record));
   }
@@ -105,7 +106,8 @@ void Audit::finish(bool wait) {
   waiting_ = waiting_ || wait;
 }
 
-// After a failed fdatasync the kernel forgets which pages it lost, so the same bytes go to the same place once more.
+// After a failed fdatasync the kernel forgets which pages it lost, so the same bytes go to the same place once more. A
+// file that has been deleted is no log: what is written there counts only when SIGHUP has found another.
 bool Audit::write_queue() {
   if (unsynced_) {
     const off_t start = lseek(fd_, 0, SEEK_CUR) - static_cast<off_t>(written_);
@@ -119,8 +121,9 @@ bool Audit::write_queue() {
     if (n <= 0 && errno != EINTR) return false;
     if (n > 0) written_ += static_cast<std::size_t>(n);
   }
+  struct stat file {};
   unsynced_ = fdatasync(fd_) != 0;
-  return !unsynced_;
+  return !unsynced_ && fstat(fd_, &file) == 0 && file.st_nlink > 0;
 }
 
 bool Audit::flush() {

@@ -1,6 +1,5 @@
 // x0x-enforcer: start-up, read as a checklist. Anything wrong is one line on stderr and status 1; there is no
 // configuration file and no way to start with less. Shown by tests/e2e/startup_test.py, one case per fault.
-#include "enforcer/endpoint.hpp"
 #include "enforcer/policy_file.hpp"
 #include "enforcer/server.hpp"
 #include "enforcer/system.hpp"
@@ -61,14 +60,14 @@ int doctor(const Arguments& a, const Result<Policy>& policy, bool absent, const 
   const KernelFeatures kernel = probe_features();
   if (policy.ok()) {
     const BlobView& table = policy.value().table;
-    char facts[512];
-    Json json(facts);
-    json.write("digest: %\nexpires: %\n", Hex{policy.value().digest.bytes}, Time{table.expires() * 1000});
-    printf("exec: %s\npolicy: %s\nname: %s\nversion: %llu\n%.*sentries: %u\ncommands: %u\n",
-           table.enabled() ? "enabled" : "disabled by the policy", a.node.policy_path,
-           table.name().present() ? table.name().c_str() : "(none)",
-           static_cast<unsigned long long>(table.policy_version()), static_cast<int>(json.view().size()), facts,
-           table.entry_count(), table.rule_count());
+    char digest[65], expiry[40] = "\"never";
+    if (table.expires() != 0) Json(expiry).write("%", Time{table.expires() * 1000});
+    sodium_bin2hex(digest, sizeof digest, policy.value().digest.bytes, sizeof policy.value().digest.bytes);
+    printf("exec: %s\npolicy: %s\nname: %s\n", table.enabled() ? "enabled" : "disabled by the policy",
+           a.node.policy_path, table.name().present() ? table.name().c_str() : "(none)");
+    printf("version: %llu\ndigest: %s\nexpires: %.24s\nentries: %u\ncommands: %u\n",
+           static_cast<unsigned long long>(table.policy_version()), digest, expiry + 1, table.entry_count(),
+           table.rule_count());
   } else {
     printf("exec: disabled\npolicy: %s: %s: %s\n", a.node.blamed, fault_name(policy.fault()),
            fault_message(policy.fault()));
@@ -76,10 +75,11 @@ int doctor(const Arguments& a, const Result<Policy>& policy, bool absent, const 
   printf("socket: %s: %s\naudit log: %s: %s\n", a.socket,
          probe_socket(a.socket) == 0 ? "an enforcer listens" : "nobody listens", audit_path,
          audit == Fault::none ? "writable" : fault_message(audit));
-  printf("kernel: Landlock ABI %d (`writable` needs %d), seccomp %s, child lists %s, cgroup %s\n", kernel.landlock_abi,
-         kMinLandlockAbi, kernel.seccomp ? "yes" : "no", kernel.child_lists ? "yes" : "no",
-         find_delegated_cgroup() >= 0 ? "delegated" : "not delegated");
-  printf("running as: %s, uid %u\n", geteuid() == 0 ? "root" : "an ordinary user", geteuid());
+  printf(
+      "kernel: Landlock ABI %d (`writable` needs %d), seccomp %s, child lists %s, cgroup %s\nrunning as: %s, uid %u\n",
+      kernel.landlock_abi, kMinLandlockAbi, kernel.seccomp ? "yes" : "no", kernel.child_lists ? "yes" : "no",
+      find_delegated_cgroup() >= 0 ? "delegated" : "not delegated", geteuid() == 0 ? "root" : "an ordinary user",
+      geteuid());
   return (policy.ok() || absent) && audit == Fault::none && kernel.child_lists ? 0 : 1;
 }
 

@@ -1,5 +1,8 @@
-// The connections of front ends: messages in, frames out, and a bound on everything a peer can make us hold.
+// The connections of front ends: where they reach us, messages in, frames out, and a bound on everything a peer can
+// make us hold.
 //
+// The socket is our own or one that systemd holds for us. A socket file nobody listens on is replaced; a live one, and
+// anything that is not a socket, is left alone.
 // A peer holds one message of at most 2 MiB and kMaxUnsent of output. When every place is taken the peer that has been
 // silent longest makes room, so connections that say nothing lock nobody out. Peers of a foreign user are closed before
 // a byte is read. Shown by tests/enforcer/peers_test.cpp.
@@ -9,11 +12,20 @@
 
 namespace x0x {
 
+inline constexpr int kActivatedSocket = 3;  // systemd's own agreement
 inline constexpr std::uint32_t kMaxPeers = 256;
 inline constexpr std::size_t kDataBudget = 256u << 10;  // unsent bytes beyond which pipes are not read
 inline constexpr std::size_t kAnswerBudget = 1u << 20;  // unsent bytes beyond which messages are not read
 inline constexpr std::size_t kMaxUnsent = 2u << 20;     // room for a document and every session's last frames
 inline constexpr std::uint64_t kFarewellMs = 1000;      // for the last frames of a connection we close
+
+// Closes every descriptor we were not meant to have, and opens 0-2 where they are missing. True: systemd passed a
+// listening socket.
+bool close_inherited();
+
+int probe_socket(const char* path);             // 0: somebody listens; otherwise an errno
+Fault claim_socket(const char* path, int& fd);  // mode 0600, non-blocking
+void notify_systemd(std::string_view state);
 
 enum class Received { nothing, part, message, malformed };
 

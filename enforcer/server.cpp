@@ -1,6 +1,5 @@
 #include "enforcer/server.hpp"
 
-#include "enforcer/endpoint.hpp"
 #include "enforcer/system.hpp"
 
 namespace x0x {
