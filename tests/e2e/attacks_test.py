@@ -1,6 +1,6 @@
 """The attacks that others have suffered, each under its number in the catalogue; what they all come to is a denial.
 
-Attacks 12 and 13 (ids, lengths, crowds) are in protocol_test.py, 14 to 17 (tables) in tests/enforcer/, 18 in audit_test.py."""
+12 and 13 (ids, lengths, crowds) are in protocol_test.py, 14 to 17 (tables) in tests/enforcer/, 18 in audit_test.py."""
 
 import hashlib
 import os
@@ -76,9 +76,11 @@ class Argv(Case):
             ["echo", "1"], ["echo", "1", "2", "3"], ["echo", "1 2"], ["cat", "/a /b"], ["cat", "/a", "/b"], ["cat"]])
 
     def test_attack_3_a_leading_dash_where_a_template_sits(self):
-        _, connection = self.started(["echo", "<INT>"], ["echo", "x", "<URL_PATH>"], ["echo", "y", "http://h:1<URL_PATH>"])
+        _, connection = self.started(["echo", "<INT>"], ["echo", "x", "<URL_PATH>"],
+                                     ["echo", "y", "http://h:1<URL_PATH>"])
         self.assert_all_denied(connection, [["echo", token] for token in ("-1", "--1", "-n", "--", "-", "--help")])
-        self.assert_all_denied(connection, [["echo", "x", token] for token in ("-/x", "--/x", "-o/etc/passwd", "--", "-")])
+        self.assert_all_denied(connection, [["echo", "x", token]
+                                            for token in ("-/x", "--/x", "-o/etc/passwd", "--", "-")])
         self.assert_all_denied(connection, [["echo", "y", token] for token in ("-http://h:1/x", "--url=http://h:1/x")])
 
     def test_attack_4_other_names_for_an_allowed_program(self):
@@ -90,9 +92,11 @@ class Argv(Case):
         self.assert_ok(connection.request([path]), b"ran\n")
         directory, name = os.path.split(path)
         self.assert_all_denied(connection, [[other] for other in (
-            f"/{path}", f"//{path}", f"{path} ", f" {path}", f"{path}/", f"{directory}/./{name}", f"{directory}//{name}",
+            f"/{path}", f"//{path}", f"{path} ", f" {path}", f"{path}/", f"{directory}/./{name}",
+            f"{directory}//{name}",
             f"{directory}/../bin/{name}", f"./{name}", name, str(link), path.upper())])
-        self.assert_all_denied(connection, [[other, "1"] for other in ("/bin/echo", "./echo", "echo ", " echo", "ECHO", "../bin/echo")])
+        others = ("/bin/echo", "./echo", "echo ", " echo", "ECHO", "../bin/echo")
+        self.assert_all_denied(connection, [[other, "1"] for other in others])
 
     def test_attack_4_a_pinned_program_that_is_replaced_between_check_and_exec(self):
         node = self.node()
@@ -136,7 +140,8 @@ class Argv(Case):
         for token in ("1", "9", "10", "42", "12345", "999999"):
             self.assert_ok(connection.request(["echo", token]), token.encode() + b"\n")
         self.assert_all_denied(connection, [["echo", token] for token in (
-            "0", "00", "01", "+1", "-1", "1000000", "9999999", "1e5", "1.0", "0x10", "1_000", "1,000", " 1", "1 ", "1\t", "1\r", "",
+            "0", "00", "01", "+1", "-1", "1000000", "9999999", "1e5", "1.0", "0x10", "1_000", "1,000", " 1", "1 ",
+            "1\t", "1\r", "",
             "１", "١", "1\u200b", "\ufeff1", "²", "Ⅷ", "INT", "int")])
         self.assert_all_denied(connection, [["echo", token] for token in ("1\n", "1\0", "\x001", "5`a", "1;", "<INT>")],
                                "shell_metachar_in_argv")
@@ -146,39 +151,46 @@ class Argv(Case):
         good = ("/", "/health", "/foo/bar", "/a.b/c_d-e", "/.", "/./", "//evil", "/" + "a" * 256, "/-rf", "/.a./.b")
         for path in good:
             self.assert_ok(connection.request(["echo", path]), path.encode() + b"\n")
-            self.assert_ok(connection.request(["echo", "-s", "http://h:1" + path]), b"-s http://h:1" + path.encode() + b"\n")
-        bad = ("", "health", "/..", "/a..b", "/../x", "/x/..", "/...", "/foo bar", "/%2e%2e", "/a?b", "/a#b", "/a:b", "/a@b", "/a\\b",
+            self.assert_ok(connection.request(["echo", "-s", "http://h:1" + path]),
+                           b"-s http://h:1" + path.encode() + b"\n")
+        bad = ("", "health", "/..", "/a..b", "/../x", "/x/..", "/...", "/foo bar", "/%2e%2e", "/a?b", "/a#b", "/a:b",
+               "/a@b", "/a\\b",
                "/a\r", "/é", "/\u200b", "/" + "a" * 257, "/" + "a" * 258, "/a*", "/~", "/a=b", "/a+b", "/\x7f", "/\x1b")
         self.assert_all_denied(connection, [["echo", path] for path in bad])
         self.assert_all_denied(connection, [["echo", "-s", "http://h:1" + path] for path in bad])
         self.assert_all_denied(connection, [["echo", "-s", url] for url in (
-            "http://h:10/x", "http://h:1.evil/", "http://h:1@evil/", "http://h:/x", "https://h:1/x", "HTTP://h:1/x", " http://h:1/x")])
-        self.assert_all_denied(connection, [["echo", path] for path in ("/a\n", "/a\0", "/foo;ls", "/a&b", "/a|b", "/<x", "/$x", "/`")],
-                               "shell_metachar_in_argv")
+            "http://h:10/x", "http://h:1.evil/", "http://h:1@evil/", "http://h:/x", "https://h:1/x", "HTTP://h:1/x",
+            " http://h:1/x")])
+        shell = ("/a\n", "/a\0", "/foo;ls", "/a&b", "/a|b", "/<x", "/$x", "/`")
+        self.assert_all_denied(connection, [["echo", path] for path in shell], "shell_metachar_in_argv")
 
     def test_attack_7_characters_that_cannot_be_seen_are_compared_as_bytes_and_escaped_in_the_log(self):
         node, connection = self.started(["echo", "admin"], ["echo", "caf\u00e9"])
-        tricks = ("adm\u200bin", "\u202eadmin", "admin\u200d", "\u2066admin", "\ufeffadmin", "\u0430dmin", "cafe\u0301", "admin\x7f",
+        tricks = ("adm\u200bin", "\u202eadmin", "admin\u200d", "\u2066admin", "\ufeffadmin", "\u0430dmin", "cafe\u0301",
+                  "admin\x7f",
                   "admin\x1b[2K", "admin\u2028", "\x9badmin")
         self.assert_all_denied(connection, [["echo", trick] for trick in tricks])
         self.assert_ok(connection.request(["echo", "caf\u00e9"]), "caf\u00e9\n".encode())
-        denied = [r["argv"][1] for r in node.audit() if r["event"] == "denial"]  # audit() refuses a line that is not printable
+        denied = [r["argv"][1] for r in node.audit()
+                  if r["event"] == "denial"]  # audit() refuses a line that is not printable
         self.assertEqual(denied, list(tricks))
 
 
 class Surroundings(Case):
     def test_attack_8_nothing_of_the_daemons_environment_reaches_a_command(self):
         node = self.node(["env"], ["/bin/sh", "-c", "env"])
-        names = ("LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT IFS BASH_ENV ENV PYTHONPATH PYTHONSTARTUP PERL5OPT PERL5LIB NODE_OPTIONS RUBYOPT "
-                 "GCONV_PATH LOCPATH GIT_DIR GIT_SSH_COMMAND GIT_EXEC_PATH EDITOR PAGER SHELLOPTS BASHOPTS PS4 BASH_FUNC_x%% "
-                 "BASH_FUNC_env%% http_proxy TMPDIR XDG_CONFIG_HOME SSH_AUTH_SOCK CDPATH GLOBIGNORE").split()
+        names = ("LD_PRELOAD LD_LIBRARY_PATH LD_AUDIT IFS BASH_ENV ENV PYTHONPATH PYTHONSTARTUP PERL5OPT PERL5LIB "
+                 "NODE_OPTIONS RUBYOPT GCONV_PATH LOCPATH GIT_DIR GIT_SSH_COMMAND GIT_EXEC_PATH EDITOR PAGER SHELLOPTS "
+                 "BASHOPTS PS4 BASH_FUNC_x%% BASH_FUNC_env%% http_proxy TMPDIR XDG_CONFIG_HOME "
+                 "SSH_AUTH_SOCK CDPATH GLOBIGNORE").split()
         node.env = {name: "() { echo evil; }" if "FUNC" in name else f"/x0x/evil/{name}" for name in names}
         connection = self.connect(node.start())
         plain = {f"HOME={node.directory}", "LANG=C.UTF-8", "LC_ALL=C.UTF-8",
                  "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
         self.assertEqual(set(connection.run(["env"]).stdout.decode().splitlines()), plain)
         shell = connection.run(["/bin/sh", "-c", "env"])
-        self.assertEqual(set(shell.stdout.decode().splitlines()) - {f"PWD={node.work}", "_=/usr/bin/env", "SHLVL=0", "OLDPWD"}, plain)
+        own = {f"PWD={node.work}", "_=/usr/bin/env", "SHLVL=0", "OLDPWD"}
+        self.assertEqual(set(shell.stdout.decode().splitlines()) - own, plain)
         self.assertEqual(shell.stderr, b"")
 
     def test_attack_9_nothing_of_the_daemons_own_state_reaches_a_command(self):
@@ -187,7 +199,8 @@ class Surroundings(Case):
         fails = node.allow_script("exit 9")
         node.wrapper = [PYTHON, "-c", HOSTILE_PARENT]
         connection = self.connect(node.start())
-        status = dict(line.split(":\t", 1) for line in connection.run(["cat", "/proc/self/status"]).stdout.decode().splitlines())
+        status = connection.run(["cat", "/proc/self/status"]).stdout.decode()
+        status = dict(line.split(":\t", 1) for line in status.splitlines())
         self.assertEqual([int(status[key], 16) for key in ("SigBlk", "SigIgn", "SigCgt", "SigPnd", "ShdPnd")], [0] * 5)
         self.assertEqual((status["Umask"].strip(), status["NoNewPrivs"].strip()), ("0027", "1"))
         self.assertEqual(connection.run(["ls", "/proc/self/fd"]).stdout.split(), [b"0", b"1", b"2", b"3"])

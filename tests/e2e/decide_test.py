@@ -1,4 +1,4 @@
-"""Who may run what, asked through the socket: the order of the decision, every reason for a denial, rules and limits."""
+"""Who may run what, asked through the socket: the order of the decision, every reason for a denial, and limits."""
 
 import datetime
 import itertools
@@ -9,7 +9,8 @@ from harness import AGENT, MACHINE, OTHER_AGENT, OTHER_MACHINE, Case, main, slow
 STDIN_CAP, DURATION_CAP = 100, 30
 
 # What can be wrong with a request, and what it is denied for, in the order of the decision.
-FAULTS = {"empty argv": "argv_not_allowed", "a directory": "cwd_not_allowed", "a metacharacter": "shell_metachar_in_argv",
+FAULTS = {"empty argv": "argv_not_allowed", "a directory": "cwd_not_allowed",
+          "a metacharacter": "shell_metachar_in_argv",
           "an unknown pair": "agent_machine_not_in_acl", "an unknown command": "argv_not_allowed",
           "too much stdin": "stdin_too_large", "too long a timeout": "timeout_too_large"}
 
@@ -81,11 +82,13 @@ class Reasons(Case):
         session = connection.run(["echo", "twelve"])
         self.assert_denied(session, "argv_not_allowed")
         record = node.audit()[-1]
-        self.assertEqual({key: record[key] for key in ("event", "request_id", "agent_id", "machine_id", "argv", "reason")},
+        self.assertEqual({key: record[key] for key in ("event", "request_id", "agent_id", "machine_id", "argv",
+                                                       "reason")},
                          {"event": "denial", "request_id": str(session.address.request_id), "agent_id": AGENT,
                           "machine_id": MACHINE, "argv": ["echo", "twelve"], "reason": "argv_not_allowed"})
         totals = connection.diagnostics()["totals"]
-        self.assertEqual((totals["requests_received"], totals["requests_allowed"], totals["requests_denied"]), (1, 0, 1))
+        self.assertEqual((totals["requests_received"], totals["requests_allowed"], totals["requests_denied"]),
+                         (1, 0, 1))
         self.assertEqual({k: v for k, v in totals["denial_breakdown"].items() if v}, {"argv_not_allowed": 1})
         self.assertEqual(node.processes(but_enforcer=True), [])
 
@@ -95,7 +98,8 @@ class Reasons(Case):
         for agent, machine in ((OTHER_AGENT, MACHINE), (AGENT, OTHER_MACHINE), (MACHINE, AGENT), ("00" * 32, "00" * 32),
                                (AGENT[:-1] + "a", MACHINE), (AGENT, "dd" + MACHINE[2:])):
             with self.subTest(agent=agent, machine=machine):
-                self.assert_denied(connection.request(["true"], agent=agent, machine=machine), "agent_machine_not_in_acl")
+                self.assert_denied(connection.request(["true"], agent=agent, machine=machine),
+                                   "agent_machine_not_in_acl")
 
     def test_every_forbidden_byte_is_refused_in_every_token_even_for_an_unknown_pair(self):
         _, connection = self.started(["echo", "a", "b"])

@@ -1,4 +1,4 @@
-"""How a command ends: durations, cancel, disconnect, lease, whole trees, failed starts; and what is on record by then."""
+"""How a command ends: durations, cancel, disconnect, lease, whole trees, failed starts; and what is on record."""
 
 import datetime
 import signal
@@ -91,7 +91,8 @@ class Ends(Case):
         self.assertEqual(session.warnings, ["Cancelled"])
         self.assertEqual([r["event"] for r in node.audit_of(session)], ["request", "started", "warning", "exit"])
         totals = connection.diagnostics()["totals"]
-        self.assertEqual((totals["sessions_started"], totals["sessions_completed"], totals["sessions_cancelled"]), (1, 1, 1))
+        self.assertEqual((totals["sessions_started"], totals["sessions_completed"], totals["sessions_cancelled"]),
+                         (1, 1, 1))
 
     def test_a_command_may_clean_up_when_it_is_cancelled(self):
         node = self.node()
@@ -126,7 +127,8 @@ class Ends(Case):
     @slow
     def test_a_peer_that_disconnects_ends_its_sessions_within_five_seconds_of_sigterm(self):
         node = self.node()
-        polite = node.allow_script(f"trap 'echo told > {node.work}/told; exit 0' TERM; echo up; while :; do sleep 0.1; done")
+        polite = node.allow_script(f"trap 'echo told > {node.work}/told; exit 0' TERM\n"
+                                   "echo up; while :; do sleep 0.1; done")
         stubborn = node.allow_python(STUBBORN + "time.sleep(60)")
         node.start()
         connection = node.connect()
@@ -229,7 +231,8 @@ class Trees(Case):
 
     def test_the_last_output_of_a_command_is_not_lost_with_its_leftovers(self):
         node = self.node()
-        argv = node.allow_python("import os, sys\nif os.fork() == 0:\n os.setsid()\n os.execvp('sleep', ['sleep', '60'])\n"
+        argv = node.allow_python("import os, sys\nif os.fork() == 0:\n os.setsid()\n"
+                                 " os.execvp('sleep', ['sleep', '60'])\n"
                                  "sys.stdout.write('x' * 60000)")
         session = self.connect(node.start()).run(argv)
         self.assert_ok(session, b"x" * 60000)

@@ -1,4 +1,4 @@
-"""x0x-exec against the real enforcer: the list of end-to-end tests of the design, then what the program itself promises."""
+"""x0x-exec against the real enforcer: the end-to-end list of the design, then what the program itself promises."""
 
 import base64
 import json
@@ -7,29 +7,33 @@ import signal
 import subprocess
 import time
 
-from harness import (AGENT, CLIENT, MACHINE, OTHER_AGENT, POLICYC, SANITIZER_OPTIONS, Case, Keys, assert_clean, main, run, slow,
-                     wait_until)
+from harness import (AGENT, CLIENT, MACHINE, OTHER_AGENT, POLICYC, SANITIZER_OPTIONS, Case, Keys, assert_clean, main,
+                     run, slow, wait_until)
 
 STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\ntime.sleep(60)"
 
 
 class ClientCase(Case):
     def environment(self, node, **more):
-        return {"HOME": str(node.work), "XDG_RUNTIME_DIR": str(node.work), "PATH": os.environ["PATH"], **SANITIZER_OPTIONS, **more}
+        return {"HOME": str(node.work), "XDG_RUNTIME_DIR": str(node.work), "PATH": os.environ["PATH"],
+                **SANITIZER_OPTIONS, **more}
 
     def words(self, node, argv, options=(), agent=AGENT, machine=MACHINE):
-        return [str(word) for word in (CLIENT, "--socket", node.socket, "--agent", agent, "--machine", machine, *options, "--", *argv)]
+        return [str(word) for word in (CLIENT, "--socket", node.socket, "--agent", agent, "--machine", machine,
+                                       *options, "--", *argv)]
 
     def exec(self, node, *argv, options=(), agent=AGENT, **more):
         """Runs x0x-exec to its end; stdout and stderr are bytes."""
-        done = subprocess.run(self.words(node, argv, options, agent), env=self.environment(node), capture_output=True, timeout=60,
+        done = subprocess.run(self.words(node, argv, options, agent), env=self.environment(node), capture_output=True,
+                              timeout=60,
                               **{"stdin": subprocess.DEVNULL, **more})
         assert_clean(done.stderr.decode(errors="replace"), "x0x-exec")
         return done
 
     def begin(self, node, *argv, options=()):
         """Starts x0x-exec and leaves it running."""
-        process = subprocess.Popen(self.words(node, argv, options), env=self.environment(node), stdin=subprocess.DEVNULL,
+        process = subprocess.Popen(self.words(node, argv, options), env=self.environment(node),
+                                   stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(lambda: (process.kill(), process.communicate()))
         return process
@@ -77,7 +81,8 @@ class DesignList(ClientCase):
 
     def test_printenv_path_shows_a_scrubbed_environment(self):
         done = self.exec(self.bob(), "printenv", "PATH")
-        self.assertEqual((done.returncode, done.stdout), (0, b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"))
+        self.assertEqual((done.returncode, done.stdout),
+                         (0, b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"))
 
     def test_charlie_is_denied_what_alice_may(self):
         self.assert_denied_client(self.exec(self.bob(), "echo", "42", agent=OTHER_AGENT), "agent_machine_not_in_acl")
@@ -89,7 +94,8 @@ class DesignList(ClientCase):
         self.exec(node, "echo", "42", agent=OTHER_AGENT)
         done = self.ask(node, "diagnostics", "--socket", node.socket, "--format", "json")
         totals = json.loads(done.stdout)["totals"]
-        self.assertEqual((totals["requests_received"], totals["requests_allowed"], totals["requests_denied"]), (5, 2, 3))
+        self.assertEqual((totals["requests_received"], totals["requests_allowed"], totals["requests_denied"]),
+                         (5, 2, 3))
         self.assertEqual({k: v for k, v in totals["denial_breakdown"].items() if v},
                          {"argv_not_allowed": 1, "shell_metachar_in_argv": 1, "agent_machine_not_in_acl": 1})
 
@@ -148,12 +154,14 @@ class DesignList(ClientCase):
     def test_a_policy_with_a_mistake_never_becomes_a_table(self):
         node = self.node(["echo", "1"])
         good = node.policy_text()
-        bad = {"missing required field": good.replace("machine_id", "#"), "invalid hex": good.replace(AGENT, "zz" + AGENT[2:]),
+        bad = {"missing required field": good.replace("machine_id", "#"),
+               "invalid hex": good.replace(AGENT, "zz" + AGENT[2:]),
                "unknown template": good.replace('"1"', '"<NUMBER>"')}
         said = set()
         for name, text in bad.items():
             with self.subTest(name):
-                done = run(POLICYC, "compile", "-", "-o", node.policy_file, "--key", Keys.get()[1], input=text, stdin=None)
+                done = run(POLICYC, "compile", "-", "-o", node.policy_file, "--key", Keys.get()[1], input=text,
+                           stdin=None)
                 self.assertEqual(done.returncode, 1)
                 self.assertFalse(node.policy_file.exists())
                 said.add(done.stderr.splitlines()[0])
@@ -171,7 +179,8 @@ class Status(ClientCase):
 
     def test_a_signal_is_128_and_its_number(self):
         node = self.node()
-        argvs = {number: node.allow_script(f"kill -{number} $$") for number in (signal.SIGHUP, signal.SIGKILL, signal.SIGSEGV)}
+        argvs = {number: node.allow_script(f"kill -{number} $$")
+                 for number in (signal.SIGHUP, signal.SIGKILL, signal.SIGSEGV)}
         node.start()
         for number, argv in argvs.items():
             self.assert_line(self.exec(node, *argv), 128 + number, f"killed: {number.name} after ")
@@ -211,13 +220,16 @@ class Status(ClientCase):
         node.stop()
         done = self.finish(process)
         self.assertEqual(done.returncode, 255)
-        self.assertRegex(done.stderr.decode(), r"x0x-exec: killed: the enforcer cancelled the session: SIGTERM after [^\n]+\n\Z")
+        self.assertRegex(done.stderr.decode(),
+                         r"x0x-exec: killed: the enforcer cancelled the session: SIGTERM after [^\n]+\n\Z")
 
     def test_mistakes_on_the_command_line_are_255_and_one_line(self):
         node = self.node()
-        for words in ([], ["--"], ["--agent", "12", "--machine", MACHINE, "--", "true"], ["true"], ["--tmeout", "3", "--", "true"],
+        for words in ([], ["--"], ["--agent", "12", "--machine", MACHINE, "--", "true"], ["true"],
+                      ["--tmeout", "3", "--", "true"],
                       ["--timeout", "0", "--", "true"], ["--timeout", "x", "--", "true"], ["cancel"], ["cancel", "12"],
-                      ["sessions", "x"], ["diagnostics", "--format", "xml"], ["--stdin-file", "/nowhere", "--agent", AGENT, "--machine",
+                      ["sessions", "x"], ["diagnostics", "--format", "xml"],
+                      ["--stdin-file", "/nowhere", "--agent", AGENT, "--machine",
                                                                               MACHINE, "--", "true"]):
             with self.subTest(words=words):
                 self.assert_line(self.ask(node, *words), 255, "error: ")
@@ -226,9 +238,11 @@ class Status(ClientCase):
 class Streams(ClientCase):
     def test_both_streams_are_passed_on_byte_for_byte(self):
         node = self.node()
-        argv = node.allow_python("import os\nos.write(1, bytes(range(256)) * 300)\nos.write(2, bytes(range(255, -1, -1)))")
+        argv = node.allow_python("import os\nos.write(1, bytes(range(256)) * 300)\n"
+                                 "os.write(2, bytes(range(255, -1, -1)))")
         done = self.exec(node.start(), *argv)
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, bytes(range(256)) * 300, bytes(range(255, -1, -1))))
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (0, bytes(range(256)) * 300, bytes(range(255, -1, -1))))
 
     def test_output_is_shown_as_it_comes(self):
         node = self.node()
@@ -265,9 +279,12 @@ class Streams(ClientCase):
     def test_stdin_that_is_too_large_for_the_rule_or_for_a_request_is_255(self):
         node = self.node(["cat"]).start()
         options = ["--stdin-file", "-"]
-        self.assert_line(self.exec(node, "cat", options=options, input=b"x" * ((1 << 20) + 1), stdin=None), 255, "denied: stdin_too_large: ")
-        self.assert_line(self.exec(node, "cat", options=options, input=b"x" * (2 << 20), stdin=None), 255, "error: the input is too large")
-        self.assert_line(self.exec(node, "cat", options=options, input=b"x" * (3 << 20), stdin=None), 255, "error: `stdin` is too large")
+        self.assert_line(self.exec(node, "cat", options=options, input=b"x" * ((1 << 20) + 1), stdin=None), 255,
+                         "denied: stdin_too_large: ")
+        self.assert_line(self.exec(node, "cat", options=options, input=b"x" * (2 << 20), stdin=None), 255,
+                         "error: the input is too large")
+        self.assert_line(self.exec(node, "cat", options=options, input=b"x" * (3 << 20), stdin=None), 255,
+                         "error: `stdin` is too large")
 
     @slow
     def test_the_lease_is_renewed_for_as_long_as_the_command_runs(self):
@@ -288,7 +305,8 @@ class Json(ClientCase):
         self.assertEqual(base64.b64decode(result.pop("stderr_b64")), b"err\n")
         self.assertEqual(result.pop("request_id"), node.audit()[-1]["request_id"])
         self.assertEqual(result.pop("duration_ms"), node.audit()[-1]["duration_ms"])
-        self.assertEqual(result, {"code": 3, "signal": None, "stdout_bytes_total": 3, "stderr_bytes_total": 4, "truncated": False,
+        self.assertEqual(result, {"code": 3, "signal": None, "stdout_bytes_total": 3, "stderr_bytes_total": 4,
+                                  "truncated": False,
                                   "denial_reason": None, "warnings": [], "error": None, "status": 3})
 
     def test_a_denial_a_signal_and_a_cap_are_in_it_too(self):
@@ -355,7 +373,8 @@ class Interrupts(ClientCase):
         for seconds in ("1.5", "6"):
             done = self.exec(node, "sleep", "60", options=["--timeout", seconds])
             self.assertEqual(done.returncode, 255)
-            self.assertRegex(done.stderr.decode(), r"x0x-exec: killed: its time was up: SIG(TERM|KILL) after [^\n]+\n\Z")
+            self.assertRegex(done.stderr.decode(),
+                             r"x0x-exec: killed: its time was up: SIG(TERM|KILL) after [^\n]+\n\Z")
 
     def test_a_timeout_over_the_cap_is_denied(self):
         node = self.node(["true"]).start()
@@ -380,7 +399,8 @@ class Words(ClientCase):
         self.assertEqual((done.returncode, done.stdout), (0, f"told process {process.pid} to cancel\n"))
         self.assert_line(self.finish(process), 128 + signal.SIGTERM, "cancelled: SIGTERM after ")
         self.assertEqual(list((node.work / "x0x-exec").iterdir()), [])
-        self.assert_line(self.ask(node, "cancel", listed[0]["request_id"]), 255, "error: no x0x-exec of this user runs session ")
+        self.assert_line(self.ask(node, "cancel", listed[0]["request_id"]), 255,
+                         "error: no x0x-exec of this user runs session ")
 
     def test_diagnostics_for_people_and_for_programs(self):
         node = self.node(["true"]).start()
@@ -389,7 +409,8 @@ class Words(ClientCase):
         self.assertEqual((shown.returncode, shown.stderr), (0, ""))
         self.assertRegex(shown.stdout, r"(?m)^enabled +yes$")
         self.assertRegex(shown.stdout, r"(?m)^ +requests allowed +1$")
-        self.assertEqual(json.loads(self.ask(node, "diagnostics", "--socket", node.socket, "--format", "json").stdout)["enabled"], True)
+        done = self.ask(node, "diagnostics", "--socket", node.socket, "--format", "json")
+        self.assertEqual(json.loads(done.stdout)["enabled"], True)
 
     def test_socket_and_ids_may_come_from_the_environment_and_a_file(self):
         node = self.node(["echo", "<INT>"]).start()
@@ -402,7 +423,8 @@ class Words(ClientCase):
         self.assert_line(run(*words, env=self.environment(node)), 255, "error: no enforcer socket at `/nowhere`")
         config.write_text(f'agent = "{AGENT}"\nmachine = "{MACHINE}"\nsocket = "{node.socket}"\n')
         self.assertEqual(run(*words, env=self.environment(node)).stdout, "7\n")
-        self.assert_line(run(*words, env=self.environment(node, X0X_SOCKET="/nowhere")), 255, "error: no enforcer socket at `/nowhere`")
+        self.assert_line(run(*words, env=self.environment(node, X0X_SOCKET="/nowhere")), 255,
+                         "error: no enforcer socket at `/nowhere`")
 
     def test_help_and_version_are_answers(self):
         node = self.node()

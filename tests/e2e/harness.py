@@ -1,45 +1,41 @@
-"""What the end-to-end tests stand on: a node of their own in a temporary directory, connections to it, and a runner.
+"""What the end-to-end tests stand on: a node of their own in a temporary directory, and what must be true of it.
 
 Only behaviour is looked at: the socket, the audit log, exit status, stderr, and what /proc shows of processes. The
 programs come from the build directory in X0X_BUILD (default: build-asan/). When a node is closed it must have left no
 process, no socket, no file of its own making and no sanitizer report."""
 
-import collections
-import concurrent.futures
 import datetime
 import hashlib
 import json
 import os
 import pathlib
 import resource
-import select
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
-import traceback
 import unittest
-import uuid
 
-import wire
+from connection import AGENT, MACHINE, OTHER_AGENT, OTHER_MACHINE, PATIENCE, Connection
+from runner import main, slow
+
+__all__ = ["AGENT", "AM_ROOT", "BUILD", "CLIENT", "ENFORCER", "MACHINE", "OTHER_AGENT", "OTHER_MACHINE", "PATIENCE",
+           "POLICYC", "PYTHON", "ROOT", "SANITIZER_OPTIONS", "Case", "Connection", "Keys", "Node", "assert_clean",
+           "in_mount_namespace", "main", "read_audit", "run", "slow", "wait_until"]
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("X0X_BUILD", ROOT / "build-asan")).resolve()
 ENFORCER, POLICYC, CLIENT = BUILD / "enforcer/x0x-enforcer", BUILD / "policyc/x0x-policyc", BUILD / "client/x0x-exec"
 
-AGENT, MACHINE = "ab" * 32, "cd" * 32
-OTHER_AGENT, OTHER_MACHINE = "12" * 32, "34" * 32
-PATIENCE = 60.0  # how long to wait for what must happen; only a failing test waits that long
-LEASE_SECS, RENEW_SECS, GRACE_SECS = 4.0, 1.0, 5.0
 YEAR_2100 = datetime.datetime(2100, 1, 1)
 PYTHON = "/usr/bin/python3"  # for scripts: where every user can reach it
 AM_ROOT = os.geteuid() == 0
 SANITIZERS = ("AddressSanitizer", "LeakSanitizer", "UndefinedBehaviorSanitizer", "runtime error:")
-SANITIZER_OPTIONS = {"ASAN_OPTIONS": "exitcode=99:quarantine_size_mb=4", "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=99"}
+SANITIZER_OPTIONS = {"ASAN_OPTIONS": "exitcode=99:quarantine_size_mb=4",
+                     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:exitcode=99"}
 
 
 def wait_until(what, timeout=PATIENCE, every=0.02):
@@ -54,8 +50,9 @@ def wait_until(what, timeout=PATIENCE, every=0.02):
 
 def run(*command, env=None, timeout=PATIENCE, **more):
     """Runs a program to its end. Its environment is what we say, not ours."""
-    return subprocess.run([str(word) for word in command], env={**SANITIZER_OPTIONS, "PATH": os.environ["PATH"], **(env or {})},
-                          capture_output=True, timeout=timeout, **{"text": True, "stdin": subprocess.DEVNULL, **more})
+    return subprocess.run([str(word) for word in command], capture_output=True, timeout=timeout,
+                          env={**SANITIZER_OPTIONS, "PATH": os.environ["PATH"], **(env or {})},
+                          **{"text": True, "stdin": subprocess.DEVNULL, **more})
 
 
 def in_mount_namespace(setup):
@@ -208,8 +205,9 @@ class Node:
         """Starts it and does not wait."""
         with open(self.directory / "stderr", "ab") as errors:
             self.process = subprocess.Popen(
-                [str(word) for word in self.command()], stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd=self.work,
-                env={"PATH": os.environ["PATH"], **SANITIZER_OPTIONS, "NOTIFY_SOCKET": str(notify), **self.environment()}, **more)
+                [str(word) for word in self.command()], stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
+                env={"PATH": os.environ["PATH"], **SANITIZER_OPTIONS, "NOTIFY_SOCKET": str(notify),
+                     **self.environment()}, cwd=self.work, **more)
 
     def start(self, compile=True, **more):
         """Starts it and waits until it says that it is ready."""
@@ -344,193 +342,6 @@ def read_audit(logs, first_prev="00" * 32):
     return records
 
 
-# ---- a connection
-
-class Session:
-    """One request as its requester sees it, held against what wire.md promises about the order of frames."""
-
-    def __init__(self, connection, address, argv):
-        self.connection, self.address, self.argv = connection, address, argv
-        self.frames, self.warnings = [], []
-        self.started = self.exit = None
-        self.output = {"stdout": bytearray(), "stderr": bytearray()}
-        self.seq = {"stdout": 0, "stderr": 0}
-        self.renewing = True
-
-    def take(self, frame):
-        assert self.exit is None, f"{frame} after {self.exit}"
-        self.frames.append(frame)
-        if isinstance(frame, wire.Started):
-            assert self.started is None and not any(self.output.values()), f"a late {frame}"
-            self.started = frame
-        elif isinstance(frame, wire.Output):
-            assert self.started is not None, "output before Started"
-            assert frame.seq == self.seq[frame.stream], f"{frame.stream} {frame.seq}, not {self.seq[frame.stream]}"
-            self.seq[frame.stream] += 1
-            self.output[frame.stream] += frame.data
-        elif isinstance(frame, wire.Warned):
-            assert frame.kind not in self.warnings, f"{frame.kind} twice"
-            self.warnings.append(frame.kind)
-        else:
-            self.exit = frame
-            self.check_exit()
-
-    def check_exit(self):
-        end = self.exit
-        if end.denial is not None:
-            assert end[:6] == (None, None, 0, 0, 0, False), f"a denial of another shape: {end}"
-            assert self.started is None or end.denial == "malformed_frame", f"{end} after Started"
-            return
-        assert self.started is not None and (end.code is None) != (end.signal is None), end
-        sent, total = (len(self.stdout), len(self.stderr)), (end.stdout_bytes, end.stderr_bytes)
-        assert end.truncated == (sent != total) and sent[0] <= total[0] and sent[1] <= total[1], f"{sent} of {end}"
-
-    @property
-    def stdout(self):
-        return bytes(self.output["stdout"])
-
-    @property
-    def stderr(self):
-        return bytes(self.output["stderr"])
-
-    def send(self, tag):
-        self.connection.send(wire.exec_message(self.address.agent, self.address.machine,
-                                               wire.frame(tag, self.address.request_id)))
-
-    def renew(self):
-        self.send(wire.LEASE_RENEW)
-
-    def cancel(self):
-        self.send(wire.CANCEL)
-
-    def wait_started(self):
-        """The pid, once the command runs."""
-        self.connection.pump(lambda: self.started or self.exit)
-        assert self.started is not None, self.exit
-        return self.started.pid
-
-    def wait_output(self, text, stream="stdout"):
-        """Until the command has said this; b"" waits for anything."""
-        said = self.output[stream]
-        self.connection.pump(lambda: (text in said and said) or self.exit)
-        assert text in said, f"{text!r} not in {bytes(said)!r}, {self.exit}"
-
-    def wait(self, timeout=PATIENCE):
-        """Its Exit."""
-        self.connection.pump(lambda: self.exit, timeout)
-        return self.exit
-
-
-class Connection:
-    """A front end. Whatever waits also reads, sorts the frames by session, and renews the leases."""
-
-    def __init__(self, path, buffer=None):
-        self.socket = socket.socket(socket.AF_UNIX)
-        if buffer is not None:
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
-        self.socket.connect(str(path))
-        self.socket.settimeout(PATIENCE)
-        self.poll = select.poll()
-        self.poll.register(self.socket, select.POLLIN)
-        self.data = b""
-        self.closed = False
-        self.sessions, self.documents = {}, collections.deque()
-        self.next_renewal = time.monotonic() + RENEW_SECS
-
-    def send(self, data):
-        self.socket.sendall(data)
-
-    def request(self, argv, agent=AGENT, machine=MACHINE, request_id=None, **more):
-        """Asks for a command; `more` is stdin, timeout_ms, cwd."""
-        session = self.expect(wire.Address(agent, machine, request_id or uuid.uuid4()), argv)
-        self.send(wire.exec_message(agent, machine, wire.request_frame(session.address.request_id, argv, **more)))
-        return session
-
-    def expect(self, address, argv=()):
-        """A session whose request the caller sends itself."""
-        self.sessions[address] = Session(self, address, list(argv))
-        return self.sessions[address]
-
-    def run(self, argv, **more):
-        """Asks, and waits for the end."""
-        session = self.request(argv, **more)
-        session.wait()
-        return session
-
-    def ask(self, kind):
-        self.send(wire.message(bytes([kind])))
-        self.pump(lambda: self.documents)
-        answered, document = self.documents.popleft()
-        assert answered == kind, f"asked {kind}, answered {answered}"
-        return json.loads(document)
-
-    def diagnostics(self):
-        return self.ask(wire.DIAGNOSTICS)
-
-    def list_sessions(self):
-        return self.ask(wire.SESSIONS)["sessions"]
-
-    def sleep(self, seconds):
-        """Lets time pass without losing a lease."""
-        end = time.monotonic() + seconds
-        self.pump(lambda: time.monotonic() >= end or self.closed, seconds + PATIENCE)
-
-    def wait_closed(self):
-        """Until the enforcer has hung up."""
-        self.pump(lambda: self.closed)
-
-    def pump(self, until, timeout=PATIENCE):
-        end = time.monotonic() + timeout
-        while not until():
-            assert not self.closed, "the enforcer has closed the connection"
-            assert time.monotonic() < end, f"nothing within {timeout} s; {[s.frames[-3:] for s in self.sessions.values()]}"
-            self.renew_all()
-            if self.poll.poll(50):
-                self.receive()
-
-    def renew_all(self):
-        if time.monotonic() < self.next_renewal:
-            return
-        self.next_renewal = time.monotonic() + RENEW_SECS
-        for session in self.sessions.values():
-            if session.exit is None and session.renewing:
-                session.renew()
-
-    def receive(self):
-        try:
-            data = self.socket.recv(1 << 16)
-        except ConnectionResetError:
-            data = b""
-        self.closed = not data
-        self.data += data
-        while len(self.data) >= 4:
-            length = int.from_bytes(self.data[:4], "little")
-            assert 0 < length <= wire.MAX_MESSAGE, f"a message of {length} bytes"
-            if len(self.data) < 4 + length:
-                break
-            self.take(self.data[4:4 + length])
-            self.data = self.data[4 + length:]
-        if self.closed:
-            assert not self.data, f"the connection ends within a message: {self.data!r}"
-
-    def take(self, body):
-        if body[0] in (wire.DIAGNOSTICS, wire.SESSIONS):
-            self.documents.append((body[0], body[1:].decode()))
-            return
-        address, frame = wire.decode(body)
-        assert address in self.sessions, f"{frame} for {address}, which nobody asked for"
-        self.sessions[address].take(frame)
-
-    def close(self):
-        self.socket.close()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *what):
-        self.close()
-
-
 # ---- tests
 
 class Case(unittest.TestCase):
@@ -562,76 +373,3 @@ class Case(unittest.TestCase):
         self.assertEqual((session.wait().code, session.exit.denial), (0, None), (session.argv, session.stderr))
         if stdout is not None:
             self.assertEqual(session.stdout, stdout)
-
-
-def slow(test):
-    """Marks a test that waits long, so that it starts first and others run beside it."""
-    test.slow = True
-    return test
-
-
-class Tap(unittest.TestResult):
-    """The Test Anything Protocol, which Meson counts."""
-
-    def __init__(self):
-        super().__init__()
-        self.lock, self.count, self.bad, self.began = threading.Lock(), 0, 0, {}
-
-    def startTest(self, test):
-        self.began[test] = time.monotonic()
-
-    def say(self, good, test, note="", text=""):
-        with self.lock:
-            self.count += 1
-            self.bad += not good
-            seconds = time.monotonic() - self.began.get(test, time.monotonic())
-            name = test.id().removeprefix("__main__.")
-            print(f"{'ok' if good else 'not ok'} {self.count} - {name} ({seconds:.1f} s){note}")
-            for line in text.splitlines():
-                print(f"# {line}")
-            sys.stdout.flush()
-
-    def addSuccess(self, test):
-        self.say(True, test)
-
-    def addFailure(self, test, err):
-        self.say(False, test, text="".join(traceback.format_exception(*err)))
-
-    addError = addFailure
-
-    def addSubTest(self, test, subtest, err):
-        if err is not None:
-            self.say(False, subtest, text="".join(traceback.format_exception(*err)))
-
-    def addSkip(self, test, reason):
-        self.say(True, test, f" # SKIP {reason}")
-
-    def addExpectedFailure(self, test, err):
-        self.say(False, test, " # TODO a known fault")
-        self.bad -= 1
-
-    def addUnexpectedSuccess(self, test):
-        self.say(False, test, text="this was expected to fail and does not; remove the mark")
-
-
-def flatten(suite):
-    for test in suite:
-        if isinstance(test, unittest.TestSuite):
-            yield from flatten(test)
-        else:
-            yield test
-
-
-def main():
-    """Runs the tests of the calling file, many at a time: they mostly wait. Arguments: parts of names to choose by."""
-    tests = list(flatten(unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])))
-    if len(sys.argv) > 1:
-        tests = [test for test in tests if any(word in test.id() for word in sys.argv[1:])]
-    tests.sort(key=lambda test: not getattr(getattr(test, test._testMethodName), "slow", False))
-    print(f"1..{len(tests)}", flush=True)
-    result = Tap()
-    with concurrent.futures.ThreadPoolExecutor(int(os.environ.get("X0X_E2E_JOBS", 12))) as pool:
-        list(pool.map(lambda test: test.run(result), tests))
-    if Keys.directory is not None:
-        Keys.directory.cleanup()
-    sys.exit(1 if result.bad or not tests else 0)

@@ -28,9 +28,11 @@ class Environment(Case):
         self.assertEqual(len(lines), 6)
 
     def test_argv_reaches_the_program_byte_for_byte(self):
-        tokens = ["", " ", "  two  ", "-n", "--", "*", "'\"\\", "é\u202e", "\t\r\x01", "a=b", "%s\\n", "(x)", "{a,b}", "~", "#"]
+        tokens = ["", " ", "  two  ", "-n", "--", "*", "'\"\\", "é\u202e", "\t\r\x01", "a=b", "%s\\n", "(x)", "{a,b}",
+                  "~", "#"]
         node = self.node()
-        program = node.script("import os, sys\nos.write(1, b'\\0'.join(os.fsencode(a) for a in sys.argv[1:]))", interpreter=PYTHON)
+        program = node.script("import os, sys\nos.write(1, b'\\0'.join(os.fsencode(a) for a in sys.argv[1:]))",
+                              interpreter=PYTHON)
         argv = node.allow([program, *tokens])
         connection = self.connect(node.start())
         self.assertEqual(connection.run(argv).stdout, "\0".join(tokens).encode())
@@ -104,11 +106,13 @@ class Stdin(Case):
 class Output(Case):
     def test_both_streams_come_back_binary_and_apart(self):
         node = self.node()
-        argv = node.allow_python("import os\nfor i in range(256):\n os.write(1, bytes([i]))\n os.write(2, bytes([255 - i]))")
+        argv = node.allow_python("import os\nfor i in range(256):\n os.write(1, bytes([i]))\n"
+                                 " os.write(2, bytes([255 - i]))")
         session = self.connect(node.start()).run(argv)
         self.assert_ok(session, bytes(range(256)))
         self.assertEqual(session.stderr, bytes(range(256))[::-1])
-        self.assertEqual((session.exit.stdout_bytes, session.exit.stderr_bytes, session.exit.truncated), (256, 256, False))
+        self.assertEqual((session.exit.stdout_bytes, session.exit.stderr_bytes, session.exit.truncated),
+                         (256, 256, False))
 
     def test_output_comes_as_it_is_written_and_not_at_the_end(self):
         node = self.node()
@@ -137,7 +141,8 @@ class Output(Case):
             session = connection.run(argv)
             self.assertEqual(session.exit[:2], (None, number))
             self.assertEqual(node.audit_of(session)[-1] | {"seq": 0, "prev": "", "ts": ""}, {
-                "seq": 0, "prev": "", "ts": "", "event": "exit", "request_id": str(session.address.request_id), "code": None,
+                "seq": 0, "prev": "", "ts": "", "event": "exit", "request_id": str(session.address.request_id),
+                "code": None,
                 "signal": number, "duration_ms": session.exit.duration_ms, "stdout_bytes": 0, "stderr_bytes": 0,
                 "truncated": False})
         self.assertGreaterEqual(connection.run(sleeps).exit.duration_ms, 300)
@@ -161,7 +166,8 @@ class Caps(Case):
         self.assertEqual(document["totals"]["cap_breaches"], {"stdout": 1, "stderr": 1, "duration": 0})
         self.assertEqual({w["kind"] for w in document["recent_warnings"]}, {"StderrCapHit", "StdoutCapHit"})
         for warning in document["recent_warnings"]:
-            self.assertEqual((warning["request_id"], warning["argv_summary"]), (str(session.address.request_id), argv[0]))
+            self.assertEqual((warning["request_id"], warning["argv_summary"]),
+                             (str(session.address.request_id), argv[0]))
         audited = [r for r in node.audit_of(session) if r["event"] == "warning"]
         self.assertEqual(sorted(r["kind"] for r in audited), ["StderrCapHit", "StdoutCapHit"])
 
@@ -173,7 +179,8 @@ class Caps(Case):
         session = connection.run(full)
         self.assertEqual((session.exit.truncated, session.warnings), (False, []))
         session = connection.run(one_over)
-        self.assertEqual((session.exit.truncated, session.exit.stderr_bytes, session.warnings), (True, 1001, ["StderrCapHit"]))
+        self.assertEqual((session.exit.truncated, session.exit.stderr_bytes, session.warnings),
+                         (True, 1001, ["StderrCapHit"]))
 
     def test_each_warning_fires_once_and_the_approach_comes_before_the_cap(self):
         node = self.node()
@@ -240,7 +247,8 @@ class Extensions(Case):
         node = self.node()
         limits = {"cpu_secs": 11, "memory_bytes": 1 << 30, "file_bytes": 4096, "open_files": 20, "processes": 321}
         argv = node.allow_python("import resource as r\nprint([r.getrlimit(k) for k in "
-                                 "(r.RLIMIT_CPU, r.RLIMIT_AS, r.RLIMIT_FSIZE, r.RLIMIT_NOFILE, r.RLIMIT_NPROC, r.RLIMIT_CORE)])",
+                                 "(r.RLIMIT_CPU, r.RLIMIT_AS, r.RLIMIT_FSIZE, r.RLIMIT_NOFILE, r.RLIMIT_NPROC, "
+                                 "r.RLIMIT_CORE)])",
                                  limits=limits)
         session = self.connect(node.start()).run(argv)
         self.assertEqual(session.stdout.decode().strip(), str([(v, v) for v in limits.values()] + [(0, 0)]))
@@ -262,7 +270,8 @@ class Extensions(Case):
     def test_without_network_only_unix_sockets_can_be_made(self):
         node = self.node()
         code = ("import socket as s\nfor family in (s.AF_UNIX, s.AF_INET, s.AF_INET6, s.AF_NETLINK):\n"
-                " try:\n  s.socket(family, s.SOCK_DGRAM).close()\n  print('yes')\n except PermissionError:\n  print('no')")
+                " try:\n  s.socket(family, s.SOCK_DGRAM).close()\n  print('yes')\n"
+                " except PermissionError:\n  print('no')")
         without, with_network = node.allow_python(code, network=False), node.allow_python(code)
         connection = self.connect(node.start())
         self.assert_ok(connection.request(without), b"yes\nno\nno\nno\n")

@@ -20,7 +20,8 @@ class WithoutPolicy(Case):
         node = self.node(["true"])
         logs = node.work / "log"
         logs.mkdir()
-        node.wrapper = in_mount_namespace(f"mount -t tmpfs none /etc\nmount -t tmpfs none /var/log\nmkdir /etc/x0x /var/log/x0x\n"
+        node.wrapper = in_mount_namespace(f"mount -t tmpfs none /etc\nmount -t tmpfs none /var/log\n"
+                                          f"mkdir /etc/x0x /var/log/x0x\n"
                                           f"mount --bind {logs} /var/log/x0x\n{setup}")
         if node.wrapper is None:
             self.skipTest("mount namespaces are not allowed here")
@@ -33,15 +34,18 @@ class WithoutPolicy(Case):
         connection = self.connect(node)
         self.assert_denied(connection.request(["true"]), "exec_disabled")
         document = connection.diagnostics()
-        self.assertEqual((document["enabled"], document["acl_summary"]["command_entry_count"], document["policy"]["version"]),
+        self.assertEqual((document["enabled"], document["acl_summary"]["command_entry_count"],
+                          document["policy"]["version"]),
                          (False, 0, 0))
-        self.assertEqual([(r["event"], r.get("enabled")) for r in node.audit()], [("policy_loaded", False), ("denial", None)])
+        self.assertEqual([(r["event"], r.get("enabled")) for r in node.audit()],
+                         [("policy_loaded", False), ("denial", None)])
         done = node.refuse("--check")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertIn("exec: disabled\npolicy: /etc/x0x/exec-policy.x0xp: missing", node.refuse("--doctor").stdout)
 
     def test_a_policy_at_the_default_path_that_is_broken_is_never_taken_for_none(self):
-        for setup, fault in (("echo garbage > /etc/x0x/exec-policy.x0xp; touch /etc/x0x/policy-trust.pub", "trust_no_keys"),
+        for setup, fault in (("echo garbage > /etc/x0x/exec-policy.x0xp; touch /etc/x0x/policy-trust.pub",
+                              "trust_no_keys"),
                              ("ln -s /nowhere /etc/x0x/exec-policy.x0xp", "symlink"),
                              ("mkdir /etc/x0x/exec-policy.x0xp", "not_a_file"),
                              ("echo garbage > /etc/x0x/exec-policy.x0xp", "missing")):  # the trust file is
@@ -60,7 +64,8 @@ class WithoutPolicy(Case):
             f"mount -t tmpfs none /etc\nmkdir /etc/x0x\n"
             f"cp {node.policy_file} /etc/x0x/exec-policy.x0xp\ncp {node.trust} /etc/x0x/policy-trust.pub\n"
             f"for d in /var/log /var/lib /run; do mount -t tmpfs none $d; mkdir $d/x0x; done\n"
-            f"mount --bind {logs} /var/log/x0x\nmount --bind {node.state} /var/lib/x0x\nmount --bind {node.work} /run/x0x")
+            f"mount --bind {logs} /var/log/x0x\nmount --bind {node.state} /var/lib/x0x\n"
+            f"mount --bind {node.work} /run/x0x")
         if node.wrapper is None:
             self.skipTest("mount namespaces are not allowed here")
         node.command = lambda *more: [*node.wrapper, ENFORCER, *more]
@@ -203,7 +208,8 @@ class Reading(Case):
                     "POSIXLY_CORRECT": "1", "TMPDIR": "/nowhere"}
         connection = self.connect(node.start())
         self.assert_ok(connection.request(["echo", "1"]))
-        self.assertLess(abs(time.time() - time.mktime(time.strptime(node.audit()[0]["ts"][:19], "%Y-%m-%dT%H:%M:%S")) + time.timezone), 120)
+        self.assertLess(abs(time.time() - time.mktime(time.strptime(node.audit()[0]["ts"][:19],
+                                                                    "%Y-%m-%dT%H:%M:%S")) + time.timezone), 120)
 
 
 class Log(Case):
