@@ -15,16 +15,16 @@ import contextlib
 import json
 import os
 import pathlib
-import re
 import sys
-import time
-import uuid
-
-import report
-from lab import STREAM, Lab, NotMeasured, renewal, request
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-MIB = 1 << 20
+sys.path.append(str(ROOT / "tests/e2e"))  # wire.py: the frames
+
+import counts
+import memory
+import report
+from lab import STREAM, Lab, NotMeasured
+
 SIZES = {"17": "17 commands", "1000x20": "1,000 pairs × 20", "10000x10": "10,000 pairs × 10", "1x100000": "1 pair × 100,000"}
 
 
@@ -107,64 +107,8 @@ def stream(lab):
     yield compared("stream", "1 GiB of stdout", "a pipe and `cat`", ("at least", 0.5), taken["ours"], taken["cat"])
 
 
-def memory(lab):
-    with lab.daemon() as process:
-        idle = resident(process.pid)
-        yield report.row("memory", "idle enforcer, resident", "–", ("at most", 3), [idle / MIB], unit="MiB")
-        before = proportional(process.pid)
-        early, late = printing_sessions(lab, process.pid, 32)
-    yield report.row("memory", "each of 32 sessions printing without end", "–", ("at most", 2), [(late - before) / 32 / MIB], unit="MiB")
-    yield report.row("memory", "their memory after 9 s", "after 3 s", ("at most", 1.1), [late / early])
-
-
-def resident(pid):
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) * 1024
-
-
-def proportional(root):
-    """Bytes of the enforcer and of what it started, shared pages counted once; the commands themselves are not ours."""
-    parents = {}
-    for entry in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            name, rest = re.match(r"\d+ \((.*)\) (.*)", (entry / "stat").read_text(), re.S).groups()
-            parents[int(entry.name)] = (int(rest.split()[1]), name)
-    family = {root}
-    while grown := {pid for pid, (parent, _) in parents.items() if parent in family} - family:
-        family |= grown
-    total = 0
-    for pid in family:
-        with contextlib.suppress(OSError):
-            if parents[pid][1] != "yes":
-                total += int(re.search(r"^Pss:\s+(\d+)", pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M).group(1)) * 1024
-    return total
-
-
-def printing_sessions(lab, pid, count):
-    """Every other front end reads what it is sent; the rest read nothing. Memory after 3 and after 9 seconds."""
-    sessions = [(lab.connect(), uuid.uuid4().bytes) for _ in range(count)]
-    taken = []
-    for connection, name in sessions:
-        connection.setblocking(False)
-        connection.send(request(name, ["yes"]))
-    start, renewed = time.monotonic(), 0
-    for wanted in (3, 9):
-        while (now := time.monotonic() - start) < wanted:
-            if now - renewed > 1.5:
-                renewed = now
-                for connection, name in sessions:
-                    connection.send(renewal(name))
-            for connection, _ in sessions[::2]:
-                with contextlib.suppress(BlockingIOError):
-                    if connection.recv(MIB) == b"":
-                        raise RuntimeError("the enforcer closed a connection")
-        taken.append(proportional(pid))
-    for connection, _ in sessions:
-        connection.close()
-    return taken
-
-
-PARTS = {part.__name__: part for part in (decide, load, compile, session, commands, parallel, stream, memory)}
+PARTS = {part.__name__: part for part in (decide, load, compile, session, commands, parallel, stream, memory.memory, counts.instructions,
+                                          counts.syscalls, counts.bytes)}
 
 
 def go_first(wanted):

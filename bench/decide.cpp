@@ -13,8 +13,6 @@ namespace x0x::bench {
 
 namespace {
 
-constexpr Size kSizes[] = {
-    {"17", 1, 17}, {"1000x20", 1000, 20}, {"10000x10", 10000, 10}, {"1x100000", 1, 100000}, {"million", 1000, 1000}};
 constexpr std::uint32_t kWarmRequests = 64, kColdRequests = 100'000;
 constexpr int kRounds = 15;
 constexpr std::int64_t kSampleNs = 4'000'000;  // of work in a sample; more when one pass over the requests takes longer

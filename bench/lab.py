@@ -7,13 +7,11 @@ import pathlib
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import tempfile
 import time
 
 AGENT, MACHINE = "ab" * 32, "cd" * 32
-PAIR = bytes.fromhex(AGENT + MACHINE)
 GIB = 1 << 30
 STREAM = ["head", "-c", str(GIB), "/dev/zero"]
 
@@ -30,6 +28,7 @@ class Lab:
         self.client = self.build / "client/x0x-exec"
         self.bench = self.build / "bench/x0x-bench"
         self.toml_parse = self.build / "bench/toml-parse"
+        self.decisions = self.build / "bench/decisions"
 
     def __enter__(self):
         self.stack = contextlib.ExitStack()
@@ -198,19 +197,3 @@ SetEnv HOME={home}\nPidFile none\nStrictModes no\nUsePAM no\nPasswordAuthenticat
         if tried.returncode != 0:
             raise NotMeasured(f"{words[0]} may not run here: {tried.stderr.decode().strip().splitlines()[-1:]}")
         return list(words)
-
-
-# ---- frames, for what is not timed; docs/wire.md has the bytes
-
-def message(tag, request_id, body=b""):
-    frame = b"\x01" + PAIR + b"x0x-exec-v1\0" + struct.pack("<I", tag) + request_id + body
-    return struct.pack("<I", len(frame)) + frame
-
-
-def request(request_id, argv):
-    tokens = b"".join(struct.pack("<Q", len(token)) + token.encode() for token in argv)
-    return message(0, request_id, struct.pack("<Q", len(argv)) + tokens + b"\0" + struct.pack("<I", 0) + b"\0")
-
-
-def renewal(request_id):
-    return message(1, request_id)

@@ -12,6 +12,10 @@ struct Size {
   std::uint32_t pairs, commands;  // commands of each pair
 };
 
+// The sizes that are measured, smallest first, largest last.
+inline constexpr Size kSizes[] = {
+    {"17", 1, 17}, {"1000x20", 1000, 20}, {"10000x10", 10000, 10}, {"1x100000", 1, 100000}, {"million", 1000, 1000}};
+
 // Every command has five tokens: some shared, one unlike any other command's, every second one an <INT>.
 policyc::Policy make_policy(const Size& size);
 

@@ -1,0 +1,70 @@
+"""What the enforcer keeps in memory: idle, and with sessions that print without end."""
+
+import contextlib
+import pathlib
+import re
+import time
+import uuid
+
+import report
+import wire
+from lab import AGENT, MACHINE
+
+MIB = 1 << 20
+
+
+def memory(lab):
+    with lab.daemon() as process:
+        idle = resident(process.pid)
+        yield report.row("memory", "idle enforcer, resident", "–", ("at most", 3), [idle / MIB], unit="MiB")
+        before = proportional(process.pid)
+        early, late = printing_sessions(lab, process.pid, 32)
+    yield report.row("memory", "each of 32 sessions printing without end", "–", ("at most", 2), [(late - before) / 32 / MIB], unit="MiB")
+    yield report.row("memory", "their memory after 9 s", "after 3 s", ("at most", 1.1), [late / early])
+
+
+def resident(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) * 1024
+
+
+def proportional(root):
+    """Bytes of the enforcer and of what it started, shared pages counted once; the commands themselves are not ours."""
+    parents = {}
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            name, rest = re.match(r"\d+ \((.*)\) (.*)", (entry / "stat").read_text(), re.S).groups()
+            parents[int(entry.name)] = (int(rest.split()[1]), name)
+    family = {root}
+    while grown := {pid for pid, (parent, _) in parents.items() if parent in family} - family:
+        family |= grown
+    total = 0
+    for pid in family:
+        with contextlib.suppress(OSError):
+            if parents[pid][1] != "yes":
+                total += int(re.search(r"^Pss:\s+(\d+)", pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(), re.M).group(1)) * 1024
+    return total
+
+
+def printing_sessions(lab, pid, count):
+    """Every other front end reads what it is sent; the rest read nothing. Memory after 3 and after 9 seconds."""
+    sessions = [(lab.connect(), uuid.uuid4()) for _ in range(count)]
+    taken = []
+    for connection, name in sessions:
+        connection.setblocking(False)
+        connection.send(wire.exec_message(AGENT, MACHINE, wire.request_frame(name, ["yes"])))
+    start, renewed = time.monotonic(), 0
+    for wanted in (3, 9):
+        while (now := time.monotonic() - start) < wanted:
+            if now - renewed > 1.5:
+                renewed = now
+                for connection, name in sessions:
+                    connection.send(wire.exec_message(AGENT, MACHINE, wire.frame(wire.LEASE_RENEW, name)))
+            for connection, _ in sessions[::2]:
+                with contextlib.suppress(BlockingIOError):
+                    if connection.recv(MIB) == b"":
+                        raise RuntimeError("the enforcer closed a connection")
+        taken.append(proportional(pid))
+    for connection, _ in sessions:
+        connection.close()
+    return taken
