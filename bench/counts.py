@@ -49,7 +49,7 @@ def syscalls(lab):
         return
     each = {name: round(count / (many - few), 1) for name, count in calls.most_common() if count >= many - few}
     yield report.row("syscalls", "system calls of a session", "–", ("at most", SYSCALLS), [sum(calls.values()) / (many - few)], unit="",
-                     ours=", ".join(f"{name} {count:g}" for name, count in each.items()))
+                     detail=", ".join(f"{name} {count:g}" for name, count in each.items()))
 
 
 SYSCALLS = 100

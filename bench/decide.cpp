@@ -27,7 +27,7 @@ struct Bench {
 };
 
 Bench make_bench(const Size& size) {
-  Bench made{size, {}, {}, make_requests(size, kWarmRequests), make_requests(size, kColdRequests)};
+  Bench made{size, {}, {}, make_requests(size, kWarmRequests), make_requests(size, kColdRequests, Order::shuffled)};
   const policyc::Policy policy = make_policy(size);
   made.table = test::open_policy(policy);
   if (made.table.fault != Fault::none) throw std::runtime_error(fault_name(made.table.fault));
@@ -37,11 +37,6 @@ Bench make_bench(const Size& size) {
     const bool agreed = is_allow(decide(made.table.view, asked->request, 1).decision) &&
                         (!compared || linear_scan(made.list, asked->pair.data(), asked->argv));
     if (!agreed) throw std::runtime_error("a request is not allowed by both sides");
-  }
-  // In an order that no cache can guess.
-  for (std::size_t i = made.cold.size(), seed = 1; i > 1; --i) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    std::swap(made.cold[i - 1], made.cold[(seed >> 33) % i]);
   }
   return made;
 }

@@ -9,18 +9,20 @@ import statistics
 import subprocess
 import time
 
-NOT_MEASURED, MET, MISSED = "not measured", "met", "missed"
+NOT_MEASURED, MET, MISSED, TOLD = "not measured", "met", "missed", "no goal"
 
 
-def row(part, what, against, goal, samples=None, reason="", unit="×", ours="", theirs=""):
-    """goal is ('at least' or 'at most', number). samples: one ratio for each round, or a single count."""
-    made = {"part": part, "what": what, "against": against, "goal": list(goal), "unit": unit, "ours": ours, "theirs": theirs}
+def row(part, what, against, goal, samples=None, reason="", unit="×", ours="", theirs="", detail=""):
+    """goal is ('at least' or 'at most', number), or None. samples: one ratio for each round, or a single count."""
+    made = {"part": part, "what": what, "against": against, "goal": goal, "unit": unit, "ours": ours, "theirs": theirs, "detail": detail}
     if not samples:
         return {**made, "verdict": NOT_MEASURED, "reason": reason}
     middle = statistics.median(samples)
     low, high = (middle, middle) if len(samples) < 4 else statistics.quantiles(samples, n=4)[::2]
-    met = middle >= goal[1] if goal[0] == "at least" else middle <= goal[1]
-    return {**made, "median": middle, "low": low, "high": high, "rounds": len(samples), "verdict": MET if met else MISSED}
+    verdict = TOLD
+    if goal is not None:
+        verdict = MET if (middle >= goal[1] if goal[0] == "at least" else middle <= goal[1]) else MISSED
+    return {**made, "median": middle, "low": low, "high": high, "rounds": len(samples), "verdict": verdict}
 
 
 def number(value, unit):
@@ -36,7 +38,7 @@ def measured(r):
 
 
 def goal(r):
-    return ("≥ " if r["goal"][0] == "at least" else "≤ ") + number(r["goal"][1], r["unit"])
+    return "–" if r["goal"] is None else ("≥ " if r["goal"][0] == "at least" else "≤ ") + number(r["goal"][1], r["unit"])
 
 
 def table(rows):
@@ -92,12 +94,12 @@ def label(r):
 
 
 def chart(rows):
-    shown = [r for r in rows if "median" in r]
-    left, width, line = 440, 380, 24
+    shown = [r for r in rows if "median" in r and r["goal"] is not None]
+    left, width, line = 500, 360, 24
     most = max(1.0, *(abs(math.log2(better(r))) for r in shown))
     middle = left + width / 2
     height = line * len(shown) + 60
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 110}" height="{height}" font-family="sans-serif" '
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 170}" height="{height}" font-family="sans-serif" '
              f'font-size="12" role="img" aria-label="Each measurement against its goal">',
              '<rect width="100%" height="100%" fill="#ffffff"/>',
              f'<text x="{middle}" y="18" text-anchor="middle" fill="#222">missed ◀ goal ▶ better than asked (log scale)</text>',
@@ -108,7 +110,7 @@ def chart(rows):
         colour = "#2a7f4f" if r["verdict"] == MET else "#c0392b"
         parts += [f'<text x="{left - 8}" y="{y + 12}" text-anchor="end" fill="#222">{html.escape(label(r))}</text>',
                   f'<rect x="{min(middle, middle + length):.1f}" y="{y}" width="{max(abs(length), 1):.1f}" height="{line - 8}" fill="{colour}"/>',
-                  f'<text x="{left + width + 6}" y="{y + 12}" fill="#222">{html.escape(number(r["median"], r["unit"]))}</text>']
+                  f'<text x="{left + width + 6}" y="{y + 12}" fill="#222">{html.escape(number(r["median"], r["unit"]))} (goal {html.escape(goal(r))})</text>']
     return "\n".join(parts) + "\n</svg>\n"
 
 
@@ -124,10 +126,11 @@ def document(results, findings):
              "![each measurement against its goal](performance.svg)", "",
              "| what | against | ours | theirs | ratio (middle half) | goal | |", "|---|---|---|---|---|---|---|"]
     for r in rows:
-        verdict = f"**{r['verdict']}**" if r["verdict"] != MET else MET
+        verdict = f"**{r['verdict']}**" if r["verdict"] in (MISSED, NOT_MEASURED) else r["verdict"]
         lines.append(f"| {r['what']} | {r['against']} | {r['ours'] or '–'} | {r['theirs'] or '–'} | {measured(r)} | {goal(r)} | {verdict} |")
+    lines += [""] + [f"{r['what'].capitalize()}: {r['detail']}." for r in rows if r.get("detail")]
     lines += [""] + [f"Not measured: {r['what']} against {r['against']}: {r['reason']}." for r in rows if r["verdict"] == NOT_MEASURED]
-    lines += ["", "Machine:", ""] + [f"* {name}: {value}" for name, value in machine_facts.items() if name not in ("commit", "date")]
+    lines += ["Machine:", ""] + [f"* {name}: {value}" for name, value in machine_facts.items() if name not in ("commit", "date")]
     return "\n".join(lines) + "\n\n" + findings
 
 

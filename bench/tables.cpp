@@ -1,6 +1,7 @@
 #include "bench/tables.hpp"
 
 #include <algorithm>
+#include <random>
 
 namespace x0x::bench {
 
@@ -42,14 +43,15 @@ policyc::Policy make_policy(const Size& size) {
   return made;
 }
 
-std::vector<std::unique_ptr<Asked>> make_requests(const Size& size, std::uint32_t count) {
-  std::vector<std::unique_ptr<Asked>> requests;
+std::vector<std::unique_ptr<Asked>> make_requests(const Size& size, std::uint32_t count, Order order) {
   const std::uint64_t last = std::uint64_t{size.pairs} * size.commands - 1;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint64_t rule = last * i / (count - 1);
+  std::vector<std::uint64_t> rules;
+  for (std::uint32_t i = 0; i < count; ++i) rules.push_back(last * i / (count - 1));
+  if (order == Order::shuffled) std::ranges::shuffle(rules, std::mt19937_64(1));
+  std::vector<std::unique_ptr<Asked>> requests;
+  for (const std::uint64_t rule : rules)
     requests.push_back(
         ask(static_cast<std::uint32_t>(rule / size.commands), static_cast<std::uint32_t>(rule % size.commands)));
-  }
   return requests;
 }
 

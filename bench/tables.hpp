@@ -28,7 +28,10 @@ struct Asked {
   Request request;
 };
 
-// `count` requests spread evenly over all commands; every one is allowed.
-std::vector<std::unique_ptr<Asked>> make_requests(const Size& size, std::uint32_t count);
+// `count` requests spread evenly over all commands; every one is allowed. Shuffled, they come in an order that no cache
+// can guess, but lie in memory in the order in which they are asked.
+enum class Order { as_they_are, shuffled };
+std::vector<std::unique_ptr<Asked>> make_requests(const Size& size, std::uint32_t count,
+                                                  Order order = Order::as_they_are);
 
 }  // namespace x0x::bench
