@@ -4,11 +4,12 @@
 
 import hashlib
 import os
+import pathlib
 import shutil
 import signal
 import threading
 
-from harness import PYTHON, Case, main, slow
+from harness import PYTHON, Case, main, slow, write_program
 
 # Runs a command with everything about it that a daemon could pass on by mistake. Its controlling terminal is a new one.
 HOSTILE_PARENT = """
@@ -101,9 +102,8 @@ class Argv(Case):
     def test_attack_4_a_pinned_program_that_is_replaced_between_check_and_exec(self):
         node = self.node()
         good, evil, target = node.bin / "good", node.bin / "evil", node.bin / "target"
-        shutil.copy(shutil.which("true"), good)
-        shutil.copy(shutil.which("false"), evil)
-        shutil.copy(good, target)
+        for path, program in ((good, "true"), (evil, "false"), (target, "true")):
+            write_program(path, pathlib.Path(shutil.which(program)).read_bytes())
         argv = node.allow([target], sha256=hashlib.sha256(good.read_bytes()).hexdigest())
         connection = self.connect(node.start())
         over = threading.Event()
@@ -126,7 +126,7 @@ class Argv(Case):
     def test_attack_4_a_symlink_that_is_turned_elsewhere_does_not_change_what_a_pin_allows(self):
         node = self.node()
         link, target = node.bin / "link", node.bin / "target"
-        shutil.copy(shutil.which("true"), target)
+        write_program(target, pathlib.Path(shutil.which("true")).read_bytes())
         link.symlink_to(target)
         argv = node.allow([link], sha256=hashlib.sha256(target.read_bytes()).hexdigest())
         connection = self.connect(node.start())

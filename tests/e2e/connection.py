@@ -93,10 +93,8 @@ class Session:
 class Connection:
     """A front end. Whatever waits also reads, sorts the frames by session, and renews the leases."""
 
-    def __init__(self, path, buffer=None):
+    def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
-        if buffer is not None:
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         self.socket.connect(str(path))
         self.socket.settimeout(PATIENCE)
         self.poll = select.poll()

@@ -4,7 +4,7 @@ import datetime
 import signal
 import time
 
-from harness import Case, in_mount_namespace, main, slow, wait_until
+from harness import Case, in_mount_namespace, main, slow, wait_until, write_program
 
 STUBBORN = "import os, signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\n"
 # A tree that does what it can to get away: sessions of their own, parents that end, and deaf ears.
@@ -172,8 +172,7 @@ class Ends(Case):
     def test_a_failed_start_is_spawn_failed_and_the_log_names_the_step(self):
         node = self.node()
         plain = node.bin / "plain"
-        plain.write_text("echo a shell would run this\n")
-        plain.chmod(0o755)
+        write_program(plain, b"echo a shell would run this\n")
         steps = {"open_exe": node.allow([node.bin / "missing"]), "cwd": node.allow(["true"], cwd=node.work / "missing"),
                  "exec": node.allow([plain]), "landlock": node.allow(["echo"], writable=[node.work / "missing"])}
         node.exec["max_concurrent_per_agent"] = 1
@@ -221,6 +220,25 @@ class Trees(Case):
         self.assertEqual(session.exit.code, 0)
         self.assertEqual(node.processes(but_enforcer=True), [])
         self.assertGreaterEqual(len(list(node.work.iterdir())), 2)
+
+    def test_a_command_that_turns_on_its_parent_harms_only_itself(self):
+        node = self.node(["true"])
+        wait = f"while [ ! -e {node.work}/go ]; do sleep 0.05; done\n"
+        killing = [node.allow_script(f"setsid sleep 60 &\n{wait}kill -{number} $PPID; exec sleep 60")
+                   for number in ("KILL", "STOP")]
+        shouting = node.allow_python("import os\nfor number in set(range(1, 65)) - {9, 18, 19, 32, 33}:\n"
+                                     " os.kill(os.getppid(), number)")
+        node.exec["max_duration_secs"] = 3
+        connection = self.connect(node.start())
+        sessions = [connection.request(argv) for argv in killing]
+        for session in sessions:
+            session.wait_started()
+        (node.work / "go").touch()
+        for session in sessions:
+            self.assertIn(session.wait().signal, (signal.SIGTERM, signal.SIGKILL))
+        self.assert_ok(connection.request(shouting))
+        self.assert_ok(connection.request(["true"]))
+        self.assertEqual(node.processes(but_enforcer=True), [])
 
     def test_a_grandchild_that_holds_the_pipes_open_does_not_hold_up_the_end(self):
         node = self.node()

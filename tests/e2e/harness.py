@@ -24,7 +24,7 @@ from runner import main, slow
 
 __all__ = ["AGENT", "AM_ROOT", "BUILD", "CLIENT", "ENFORCER", "MACHINE", "OTHER_AGENT", "OTHER_MACHINE", "PATIENCE",
            "POLICYC", "PYTHON", "ROOT", "SANITIZER_OPTIONS", "Case", "Connection", "Keys", "Node", "assert_clean",
-           "in_mount_namespace", "main", "read_audit", "run", "slow", "wait_until"]
+           "in_mount_namespace", "main", "read_audit", "run", "slow", "wait_until", "write_program"]
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("X0X_BUILD", ROOT / "build-asan")).resolve()
@@ -53,6 +53,12 @@ def run(*command, env=None, timeout=PATIENCE, **more):
     return subprocess.run([str(word) for word in command], capture_output=True, timeout=timeout,
                           env={**SANITIZER_OPTIONS, "PATH": os.environ["PATH"], **(env or {})},
                           **{"text": True, "stdin": subprocess.DEVNULL, **more})
+
+
+def write_program(path, content, mode=0o755):
+    """An executable file. Another process writes it: a fork in one of our own threads could inherit a descriptor that
+    is still open for writing, and as long as one is, the file cannot be executed."""
+    subprocess.run(["/bin/sh", "-c", 'cat > "$0" && chmod "$1" "$0"', path, f"{mode:o}"], input=content, check=True)
 
 
 def in_mount_namespace(setup):
@@ -163,8 +169,7 @@ class Node:
     def script(self, text, name=None, interpreter="/bin/sh"):
         """An executable file; an allowed argv has no room for what a shell wants."""
         path = self.bin / (name or f"script-{len(list(self.bin.iterdir()))}")
-        path.write_text(f"#!{interpreter}\n{text}\n")
-        path.chmod(0o755)
+        write_program(path, f"#!{interpreter}\n{text}\n".encode())
         return str(path)
 
     def allow_script(self, text, interpreter="/bin/sh", **keys):
@@ -288,8 +293,8 @@ class Node:
 
     # -- what can be seen of it
 
-    def connect(self, **more):
-        return Connection(self.socket, **more)
+    def connect(self, path=None):
+        return Connection(path or self.socket)
 
     def processes(self, but_enforcer=False):
         """Every living process that the enforcer has started, and the enforcer itself."""

@@ -9,7 +9,7 @@ import unittest
 import uuid
 
 import wire
-from harness import AGENT, AM_ROOT, MACHINE, OTHER_AGENT, OTHER_MACHINE, PATIENCE, Case, main, slow
+from harness import AGENT, AM_ROOT, MACHINE, OTHER_AGENT, OTHER_MACHINE, PATIENCE, PYTHON, Case, main, run, slow
 
 
 class Ownership(Case):
@@ -209,6 +209,30 @@ class Users(Case):
                 self.assert_ok(connection.request(["true"]))
             else:
                 connection.wait_closed()
+
+
+    def test_the_socket_may_have_an_abstract_name(self):
+        node = self.node(["true"])
+        name = f"x0x-{node.directory.name}"
+        node.socket = "@" + name
+        node.start()
+        node.socket = node.directory / "s"  # where nothing may be left
+        self.assert_ok(self.connect(node, path="\0" + name).request(["true"]))
+
+    @unittest.skipUnless(AM_ROOT, "only root can act for two users")
+    def test_an_ordinary_user_may_talk_to_an_enforcer_of_root_only_when_allowed(self):
+        client = ("import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect('\\0' + sys.argv[1])\n"
+                  "try:\n s.sendall(b'\\x01\\0\\0\\0\\x03')\n print(len(s.recv(100)))\n"
+                  "except (BrokenPipeError, ConnectionResetError):\n print(0)")
+        for allowed in (False, True):
+            node = self.node(["true"])
+            name = f"x0x-{node.directory.name}"
+            node.socket = "@" + name
+            node.options = ["--allow-uid", "0"] + (["--allow-uid", "65534"] if allowed else [])
+            node.start()
+            node.socket = node.directory / "s"
+            done = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", PYTHON, "-c", client, name)
+            self.assertEqual((done.returncode, int(done.stdout) > 0), (0, allowed), done.stderr)
 
 
 class Documents(Case):

@@ -3,10 +3,11 @@
 import ctypes
 import hashlib
 import os
+import pathlib
 import shutil
 import signal
 
-from harness import PYTHON, Case, main
+from harness import PYTHON, Case, main, write_program
 
 
 class Environment(Case):
@@ -223,7 +224,7 @@ class Caps(Case):
 class Extensions(Case):
     def copy(self, node, program, name):
         path = node.bin / name
-        shutil.copy(shutil.which(program), path)
+        write_program(path, pathlib.Path(shutil.which(program)).read_bytes())
         return path, hashlib.sha256(path.read_bytes()).hexdigest()
 
     def test_exe_names_the_file_and_argv_stays_as_it_was_asked(self):
@@ -237,8 +238,8 @@ class Extensions(Case):
         argv = node.allow(["pinned", "/proc/self/cmdline"], exe=cat, sha256=digest)
         connection = self.connect(node.start())
         self.assert_ok(connection.request(argv), b"pinned\0/proc/self/cmdline\0")
-        for change in (lambda: cat.write_bytes(cat.read_bytes() + b"\0"), lambda: shutil.copy(shutil.which("ls"), cat)):
-            change()
+        for content in (cat.read_bytes() + b"\0", cat.read_bytes()[:-1], pathlib.Path(shutil.which("ls")).read_bytes()):
+            write_program(cat, content)
             session = connection.run(argv)
             self.assert_denied(session, "spawn_failed")
             self.assertEqual(node.audit_of(session)[-1]["step"], "digest")

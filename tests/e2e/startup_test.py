@@ -4,11 +4,10 @@ Tables that are refused for what is in them are in tables_test.py."""
 
 import os
 import pathlib
-import shutil
 import struct
 import unittest
 
-from harness import AM_ROOT, ENFORCER, in_mount_namespace, main, run
+from harness import AM_ROOT, ENFORCER, in_mount_namespace, main, run, write_program
 from refusal import NOBODY, Refusal
 
 
@@ -133,8 +132,8 @@ class Privilege(Refusal):
 
     def copy(self, mode):
         node = self.compiled()
-        program = shutil.copy(ENFORCER, node.bin / "x0x-enforcer")
-        os.chmod(program, mode)
+        program = node.bin / "x0x-enforcer"
+        write_program(program, ENFORCER.read_bytes(), mode)
         return node, program
 
     def test_setuid(self):
