@@ -24,7 +24,6 @@ struct Asked {
   std::array<std::uint8_t, 64> pair;
   std::vector<std::string> argv;
   std::string block;  // every token followed by a NUL, as a frame is kept
-  std::vector<Bytes> tokens;
   Request request;
 };
 

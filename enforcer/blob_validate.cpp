@@ -1,15 +1,10 @@
 // BlobView::open: one linear pass over a table that accepts nothing but what the compiler writes.
 //
-// Section by section, each running counter (next text, next item, next rule, next label) is compared with
-// what the record says, so nothing overlaps, nothing is left over and nothing is there twice. The trie is
-// stored level by level, children of one parent side by side and in order; that makes its shape unique and
-// lets the pass check every bound with two positions in view: a parent and its children.
+// Section by section, each running counter (next text, next item, next shape, next piece) is compared with what the
+// record says, so nothing overlaps, nothing is left over and nothing is there twice.
 #include <bit>
-#include <cstring>
 
 #include "enforcer/blob_view.hpp"
-#include "enforcer/siblings.hpp"
-#include "enforcer/text.hpp"
 
 namespace x0x {
 
@@ -18,13 +13,11 @@ using namespace blob;
 namespace {
 
 bool is_absolute(Bytes path) { return !path.empty() && path[0] == '/'; }
-
-// -1, 0, 1 by bytes, shorter first on a tie.
-int compare(Bytes a, Bytes b) {
-  const std::size_t n = a.size() < b.size() ? a.size() : b.size();
-  if (const int order = n == 0 ? 0 : std::memcmp(a.data(), b.data(), n); order != 0) return order;
-  return a.size() < b.size() ? -1 : a.size() > b.size() ? 1 : 0;
-}
+bool has(Bytes bytes, char c) { return as_text(bytes).find(c) != std::string_view::npos; }
+bool is_name(Bytes item) { return !item.empty() && !has(item, '\0'); }
+bool is_env_pair(Bytes item) { return is_name(item) && item[0] != '=' && has(item, '='); }
+bool is_path(Bytes item) { return is_absolute(item) && !has(item, '\0'); }
+bool is_argv(Bytes item) { return item.empty() || item.back() == 0; }  // each token and its NUL
 
 }  // namespace
 
@@ -33,44 +26,45 @@ class Validator {
   explicit Validator(Bytes payload) { v_.payload_ = payload; }
 
   Result<BlobView> run() {
-    if (!lay_out() || !header() || !entries() || !options() || !items() || !positions() || !rules()) return fault_;
-    if (text_cursor_ != v_.header_u32(kHeaderTextBytes)) return Fault::bad_text;
-    return v_;
+    if (lay_out() && header() && entries() && pairs() && options() && rules() && nothing_left()) return v_;
+    return fault_;
   }
 
  private:
-  bool fail(Fault fault) {
-    fault_ = fault;
-    return false;
+  bool require(bool holds, Fault fault) {
+    if (!holds) fault_ = fault;
+    return holds;
   }
-  bool require(bool holds, Fault fault) { return holds || fail(fault); }
+  bool fail(Fault fault) { return require(false, fault); }
+  std::uint32_t count(std::size_t field) const { return v_.header_u32(field); }
 
   // Magic, version, and where each section lies. Sizes follow from counts, so sections cannot overlap.
   bool lay_out() {
     Cursor c(v_.payload_);
-    const Bytes header = c.take(kHeaderBytes);
+    const std::uint8_t* header = c.take(kHeaderBytes).data();
     if (c.failed()) return fail(Fault::truncated);
-    if (std::memcmp(header.data() + kHeaderMagic, kMagic, 8) != 0) return fail(Fault::bad_magic);
-    if (std::memcmp(header.data() + kHeaderPurpose, kPurpose, 8) != 0) return fail(Fault::wrong_purpose);
-    if (v_.header_u32(kHeaderFormatVersion) != kFormatVersion) return fail(Fault::unknown_version);
+    if (std::memcmp(header + kHeaderMagic, kMagic, 8) != 0) return fail(Fault::bad_magic);
+    if (std::memcmp(header + kHeaderPurpose, kPurpose, 8) != 0) return fail(Fault::wrong_purpose);
+    if (count(kHeaderFormatVersion) != kFormatVersion) return fail(Fault::unknown_version);
     const auto section = [&](std::size_t count_field, std::size_t record_bytes) {
-      return c.take(std::uint64_t{v_.header_u32(count_field)} * record_bytes).data();
+      return c.take(std::uint64_t{count(count_field)} * record_bytes).data();
     };
+    v_.pairs_ = section(kHeaderPairCount, kPairRecordBytes);
+    v_.shapes_ = section(kHeaderShapeCount, kShapeBytes);
+    v_.templates_ = section(kHeaderTemplateCount, kTemplateBytes);
     v_.entries_ = section(kHeaderEntryCount, kEntryBytes);
     v_.rules_ = section(kHeaderRuleCount, kRuleBytes);
     v_.options_ = section(kHeaderOptionCount, kOptionsBytes);
     v_.items_ = section(kHeaderItemCount, kTextRefBytes);
-    v_.positions_ = section(kHeaderPositionCount, kPositionBytes);
     v_.slots_ = section(kHeaderSlotCount, kSlotBytes);
-    v_.labels_ = section(kHeaderLabelBytes, 1);
+    v_.pieces_ = section(kHeaderPieceBytes, 1);
     v_.texts_ = section(kHeaderTextBytes, 1);
     if (c.failed()) return fail(Fault::truncated);
     return require(c.at_end(), Fault::trailing_bytes);
   }
 
   bool header() {
-    if ((v_.header_u32(kHeaderFlags) & ~kFlagEnabled) != 0) return fail(Fault::bad_flags);
-    if (v_.header_u32(kHeaderZero) != 0) return fail(Fault::bad_padding);
+    if ((count(kHeaderFlags) & ~kFlagEnabled) != 0) return fail(Fault::bad_flags);
     if (v_.not_before() != 0 && v_.expires() != 0 && v_.not_before() >= v_.expires()) return fail(Fault::bad_window);
     const Caps caps = v_.global_caps();
     if (caps.stdout_bytes == 0 || caps.stderr_bytes == 0 || caps.stdin_bytes == 0 || caps.duration_secs == 0 ||
@@ -78,221 +72,173 @@ class Validator {
         caps.warn_duration_secs > caps.duration_secs || v_.max_concurrent_per_agent() == 0 ||
         v_.max_concurrent_per_agent() > v_.max_concurrent_total())
       return fail(Fault::bad_cap);
-    const std::uint32_t n = v_.position_count();
-    if (n == 0 || v_.slot_count() != std::bit_ceil(std::uint64_t{n - 1} * 2) ||
-        (v_.entry_count() == 0) != (v_.rule_count() == 0) || (v_.rule_count() == 0) != (n == 1))
+    if (v_.slot_count() != std::bit_ceil((std::uint64_t{v_.pair_count()} + v_.rule_count()) * 2) ||
+        (v_.entry_count() == 0) != (v_.rule_count() == 0))
       return fail(Fault::bad_count);
-    return text(kHeaderName) && path(kHeaderDefaultCwd) && path(kHeaderAuditLogPath) &&
-           require(v_.audit_log_path().present(), Fault::bad_path) && text(kHeaderAuditTasklistId);
+    const std::uint8_t* p = v_.payload_.data();
+    return text(p + kHeaderName) && path(p + kHeaderDefaultCwd) && path(p + kHeaderAuditLogPath) &&
+           require(v_.audit_log_path().present(), Fault::bad_path) && text(p + kHeaderAuditTasklistId) &&
+           list(v_.audience_count(), is_name);
   }
 
   // The next text of the fixed order, or an absent one.
-  bool text_at(const std::uint8_t* ref) {
+  bool any_text(const std::uint8_t* ref) {
     const std::uint32_t offset = load_u32(ref), length = load_u32(ref + 4);
     if (offset == kNone) return require(length == 0, Fault::bad_text);
-    const std::uint32_t left = v_.header_u32(kHeaderTextBytes) - text_cursor_;
-    if (offset != text_cursor_ || length >= left || v_.texts_[offset + length] != 0) return fail(Fault::bad_text);
-    text_cursor_ += length + 1;
-    return require(is_utf8(Bytes(v_.texts_ + offset, length)), Fault::bad_text);
+    const Bytes left(v_.texts_ + next_text_, count(kHeaderTextBytes) - next_text_);
+    if (offset != next_text_ || length >= left.size() || left[length] != 0) return fail(Fault::bad_text);
+    next_text_ += length + 1;
+    return require(is_utf8(left.first(length)), Fault::bad_text);
   }
-  bool plain_text_at(const std::uint8_t* ref) {
-    if (!text_at(ref)) return false;
-    const Bytes bytes = v_.text(ref).bytes;
-    return require(bytes.empty() || std::memchr(bytes.data(), 0, bytes.size()) == nullptr, Fault::bad_text);
+  bool text(const std::uint8_t* ref) {
+    return any_text(ref) && require(!has(v_.text(ref).bytes, '\0'), Fault::bad_text);
   }
-  bool path_at(const std::uint8_t* ref) {
-    if (!plain_text_at(ref)) return false;
-    const Text path = v_.text(ref);
-    return require(!path.present() || is_absolute(path.bytes), Fault::bad_path);
-  }
-  bool text(std::size_t field) { return plain_text_at(v_.payload_.data() + field); }
-  bool path(std::size_t field) { return path_at(v_.payload_.data() + field); }
-
-  // Entries own the rules in order: the first starts at rule 0, each has at least one.
-  bool entries() {
-    std::uint32_t next_rule = 0;
-    for (std::uint32_t i = 0; i < v_.entry_count(); ++i) {
-      const std::uint8_t* p = v_.entries_ + std::size_t{i} * kEntryBytes;
-      const std::uint32_t pair = load_u32(p + kEntryPair), first_rule = load_u32(p + kEntryFirstRule);
-      if (pair == 0 || pair >= v_.position_count() || first_rule >= v_.rule_count() ||
-          (i == 0 ? first_rule != 0 : first_rule < next_rule))
-        return fail(Fault::bad_entry);
-      next_rule = first_rule + 1;
-      if (!plain_text_at(p + kEntryDescription)) return false;
-    }
-    return true;
+  bool path(const std::uint8_t* ref) {
+    return text(ref) && require(!v_.text(ref).present() || is_absolute(v_.text(ref).bytes), Fault::bad_path);
   }
 
-  bool options() {
-    if (v_.audience_count() > v_.header_u32(kHeaderItemCount)) return fail(Fault::bad_item);
-    item_cursor_ = v_.audience_count();
-    for (std::uint32_t i = 0; i < v_.header_u32(kHeaderOptionCount); ++i) {
-      const std::uint8_t* p = v_.options_ + std::size_t{i} * kOptionsBytes;
-      const std::uint32_t flags = load_u32(p + kOptionsFlags);
-      if ((flags & ~kOptionAll) != 0) return fail(Fault::bad_flags);
-      std::uint8_t sha_bits = 0;
-      for (std::size_t k = 0; k < 32; ++k) sha_bits |= p[kOptionsSha256 + k];
-      if ((flags & kOptionHasSha256) == 0 && sha_bits != 0) return fail(Fault::bad_padding);
-      if ((flags & kOptionHasWritable) == 0 && load_u32(p + kOptionsWritableCount) != 0)
-        return fail(Fault::bad_options);
-      if (load_u32(p + kOptionsFirstItem) != item_cursor_) return fail(Fault::bad_item);
-      std::uint64_t set = flags;  // anything at all
-      for (std::size_t field = kOptionsEnvCount; field < kOptionsFirstItem; field += 4) {
-        const std::uint32_t count = load_u32(p + field);
-        if (count > v_.header_u32(kHeaderItemCount) - item_cursor_) return fail(Fault::bad_item);
-        item_cursor_ += count;
-        set |= count;
-      }
-      for (std::size_t field = kOptionsMaxDurationSecs; field < kOptionsBytes; field += 8) set |= load_u64(p + field);
-      for (const std::size_t field : {kOptionsExe, kOptionsReason, kOptionsCwd})
-        set |= std::uint64_t{load_u32(p + field) != kNone};
-      if (set == 0) return fail(Fault::bad_options);
-      if (!path_at(p + kOptionsExe) || !plain_text_at(p + kOptionsReason) || !path_at(p + kOptionsCwd)) return false;
-    }
-    return require(item_cursor_ == v_.header_u32(kHeaderItemCount), Fault::bad_item);
-  }
-
-  // Lists: the audience, then each rule's env, writable paths and examples. Each is sorted and holds nothing
-  // twice.
-  bool items() {
-    item_cursor_ = 0;
-    if (!list(v_.audience_count(), [](Bytes name) { return !name.empty() && !has_nul(name); })) return false;
-    for (std::uint32_t i = 0; i < v_.header_u32(kHeaderOptionCount); ++i) {
-      const std::uint8_t* p = v_.options_ + std::size_t{i} * kOptionsBytes;
-      if (!list(load_u32(p + kOptionsEnvCount), is_env_pair) ||
-          !list(load_u32(p + kOptionsWritableCount), [](Bytes b) { return is_absolute(b) && !has_nul(b); }) ||
-          !list(load_u32(p + kOptionsAllowCount), is_argv) || !list(load_u32(p + kOptionsDenyCount), is_argv))
-        return false;
-    }
-    return true;
-  }
-  static bool has_nul(Bytes bytes) { return std::memchr(bytes.data(), 0, bytes.size()) != nullptr; }
-  static bool is_env_pair(Bytes pair) {
-    if (pair.empty() || pair[0] == '=' || has_nul(pair)) return false;
-    return std::memchr(pair.data(), '=', pair.size()) != nullptr;
-  }
-  static bool is_argv(Bytes tokens) { return tokens.empty() || tokens.back() == 0; }  // each token and its NUL
-
-  template <class Check>
-  bool list(std::uint32_t count, Check well_formed) {
-    for (std::uint32_t i = 0; i < count; ++i, ++item_cursor_) {
-      const std::uint8_t* ref = v_.items_ + std::size_t{item_cursor_} * kTextRefBytes;
-      if (!text_at(ref)) return false;
-      const Text item = v_.text(ref);
+  // The next items: sorted, each there once.
+  bool list(std::uint32_t items, bool (*well_formed)(Bytes)) {
+    if (items > count(kHeaderItemCount) - next_item_) return fail(Fault::bad_item);
+    for (std::uint32_t i = 0; i < items; ++i, ++next_item_) {
+      if (!any_text(v_.items_ + std::size_t{next_item_} * kTextRefBytes)) return false;
+      const Text item = v_.item(next_item_);
       if (!item.present() || !well_formed(item.bytes) ||
-          (i > 0 && compare(v_.item(item_cursor_ - 1).bytes, item.bytes) >= 0))
+          (i > 0 && as_text(v_.item(next_item_ - 1).bytes) >= as_text(item.bytes)))
         return fail(Fault::bad_item);
     }
     return true;
   }
 
-  bool rules() {
-    std::uint32_t entry = 0, next_options = 0;
-    for (std::uint32_t i = 0; i < v_.rule_count(); ++i) {
-      const Rule rule = v_.rule(i);
-      if (entry + 1 < v_.entry_count() && v_.entry(entry + 1).first_rule == i) ++entry;
-      if (rule.entry != entry || rule.position >= v_.position_count()) return fail(Fault::bad_rule);
-      const Position end = v_.position(rule.position);
-      if (end.pair != v_.entry(entry).pair || end.rule > i || end.kind < kKindLiteral) return fail(Fault::bad_rule);
-      if (rule.options != kNone && rule.options != next_options++) return fail(Fault::bad_rule);
+  // Entries own the rules in order, each at least one; a pair is numbered when an entry first names it.
+  bool entries() {
+    std::uint32_t next_pair = 0, next_rule = 0;
+    for (std::uint32_t i = 0; i < v_.entry_count(); ++i) {
+      const std::uint8_t* p = v_.entries_ + std::size_t{i} * kEntryBytes;
+      const std::uint32_t pair = load_u32(p + kEntryPair), first_rule = load_u32(p + kEntryFirstRule);
+      if (pair > next_pair || first_rule < next_rule || first_rule >= v_.rule_count() || (i == 0 && first_rule != 0))
+        return fail(Fault::bad_entry);
+      next_pair += pair == next_pair ? 1 : 0;
+      next_rule = first_rule + 1;
+      if (!text(p + kEntryDescription)) return false;
     }
-    return require(next_options == v_.header_u32(kHeaderOptionCount), Fault::bad_rule);
+    return require(next_pair == v_.pair_count(), Fault::bad_pair);
   }
 
-  bool positions() {
-    Position previous = v_.position(0);
-    const Bytes labels(v_.labels_, v_.header_u32(kHeaderLabelBytes));
-    std::uint32_t label_cursor = 0, occupied = 0;
-    Siblings siblings;
-    for (std::uint32_t i = 0; i < v_.position_count(); ++i) {
-      const std::uint8_t* p = v_.positions_ + std::size_t{i} * kPositionBytes;
-      const std::uint32_t length = load_u32(p + kPositionLabelBytes);
-      if (load_u32(p + kPositionLabel) != label_cursor || length >= labels.size() - label_cursor ||
-          labels[label_cursor + length] != 0)
-        return fail(Fault::bad_label);
-      label_cursor += length + 1;
-      if (p[kPositionZero] != 0) return fail(Fault::bad_padding);
-      const Position current = v_.position(i);
-      if (i == 0) {
-        if (current.parent != 0 || length != 0 || current.rule != kNone || current.pair != 0 ||
-            current.kind != kKindRoot)
-          return fail(Fault::bad_position);
-        continue;
+  bool pairs() {
+    std::uint32_t next_shape = 0;
+    for (std::uint32_t i = 0; i < v_.pair_count(); ++i, ++indexed_) {
+      const Pair pair = v_.pair(i);
+      if (pair.first_shape != next_shape || pair.shape_count == 0 || pair.shape_count > v_.shape_count() - next_shape)
+        return fail(Fault::bad_pair);
+      if (pair.shape_count > kMaxShapes) return fail(Fault::too_many_shapes);
+      for (; next_shape - pair.first_shape < pair.shape_count; ++next_shape) {
+        if (!shape(next_shape)) return false;
+        if (next_shape > pair.first_shape && !in_order(v_.shape(next_shape - 1), v_.shape(next_shape)))
+          return fail(Fault::bad_order);
       }
-      if (current.parent >= i || current.parent < previous.parent) return fail(Fault::bad_order);
-      if (i > 1 && current.parent != previous.parent) {
-        if (!close(previous.parent, current.parent, siblings)) return false;
-        siblings.clear();
-      } else if (i > 1 && (current.kind < previous.kind ||
-                           (current.kind == previous.kind && compare(previous.label, current.label) >= 0))) {
-        return fail(Fault::bad_order);
-      }
-      if (!position(i, current) || !indexed(i, current)) return false;
-      siblings.add(current.kind, current.label, current.width);
-      ++occupied;
-      previous = current;
+      if (v_.find_pair(pair.key, i + 1) != i) return fail(Fault::bad_slot);
     }
-    if (label_cursor != labels.size()) return fail(Fault::bad_label);
-    if (!close(previous.parent, v_.position_count(), siblings)) return false;
-    return index_holds(occupied);
+    return require(next_shape == v_.shape_count() && next_template_ == count(kHeaderTemplateCount), Fault::bad_shape);
   }
 
-  bool position(std::uint32_t i, const Position& p) {
-    const std::uint8_t parent_kind = v_.position(p.parent).kind;
-    const bool is_pair = p.kind == kKindPair;
-    if (p.kind < kKindPair || p.kind > kKindUrlPath || is_pair != (parent_kind == kKindRoot) ||
-        p.pair != (is_pair ? i : v_.position(p.parent).pair))
-      return fail(Fault::bad_position);
-    if (p.rule != kNone && (is_pair || p.rule >= v_.rule_count() || v_.rule(p.rule).position != i))
-      return fail(Fault::bad_position);
-    if (is_pair) return require(p.label.size() == kPairBytes, Fault::bad_label);
-    const std::uint8_t classes = classes_of(p.label);
-    bool sound = (classes & kByteForbidden) == 0 && p.label.size() <= kMaxTokenBytes &&
-                 ((classes & kByteHigh) == 0 || is_utf8(p.label));
-    if (parent_kind == kKindPair)  // argv[0]: a name or an absolute path
-      sound =
-          sound && p.kind == kKindLiteral && !p.label.empty() && ((classes & kByteSlash) == 0 || is_absolute(p.label));
-    if (p.kind == kKindInt) sound = sound && p.label.empty();
-    if (p.kind == kKindUrlPath) sound = sound && !p.label.empty() && p.label.back() == '/';
-    return require(sound, Fault::bad_label);
+  bool shape(std::uint32_t number) {
+    const Shape s = v_.shape(number);
+    if (s.argc == 0 || s.argc > kMaxArgc || s.first_template != next_template_ ||
+        s.template_count > count(kHeaderTemplateCount) - next_template_ || s.first_rule >= v_.rule_count() ||
+        v_.rule(s.first_rule).shape != number)
+      return fail(Fault::bad_shape);
+    std::uint32_t last = 0;  // argv[0] is not a template
+    for (; next_template_ - s.first_template < s.template_count; ++next_template_) {
+      const std::uint32_t token = v_.template_at(next_template_).token;
+      if (token <= last || token >= s.argc) return fail(Fault::bad_shape);
+      last = token;
+    }
+    return true;
+  }
+  // By argc, then template by template; a record read as one number is its token, then its piece_bytes.
+  bool in_order(const Shape& a, const Shape& b) const {
+    if (a.argc != b.argc) return a.argc < b.argc;
+    for (std::size_t i = 0; i < a.template_count && i < b.template_count; ++i) {
+      const std::uint64_t left = load_u64(v_.templates_ + (a.first_template + i) * kTemplateBytes);
+      const std::uint64_t right = load_u64(v_.templates_ + (b.first_template + i) * kTemplateBytes);
+      if (left != right) return left < right;
+    }
+    return a.template_count < b.template_count;
   }
 
-  // `parent` has seen all its children; positions between it and `next` have none.
-  bool close(std::uint32_t parent, std::uint32_t next, const Siblings& s) {
-    const Position p = v_.position(parent);
-    if (p.templates != s.templates()) return fail(Fault::bad_position);
-    if (p.width != s.width() || p.width > kMaxWidth) return fail(Fault::bad_width);
-    for (std::uint32_t i = parent + 1; i < next; ++i) {
-      const Position leaf = v_.position(i);
-      if (leaf.rule == kNone || leaf.templates != 0) return fail(Fault::bad_position);
-      if (leaf.width != 1) return fail(Fault::bad_width);
+  bool options() {
+    for (std::uint32_t i = 0; i < count(kHeaderOptionCount); ++i) {
+      const std::uint8_t* p = v_.options_ + std::size_t{i} * kOptionsBytes;
+      const std::uint32_t flags = load_u32(p + kOptionsFlags);
+      if ((flags & ~kOptionAll) != 0) return fail(Fault::bad_flags);
+      std::uint64_t sha256 = 0, set = flags;  // anything at all
+      for (std::size_t field = kOptionsSha256; field < kOptionsExe; field += 8) sha256 |= load_u64(p + field);
+      if ((flags & kOptionHasSha256) == 0 && sha256 != 0) return fail(Fault::bad_padding);
+      for (std::size_t field = kOptionsEnvCount; field < kOptionsFirstItem; field += 4) set |= load_u32(p + field);
+      for (std::size_t field = kOptionsMaxDurationSecs; field < kOptionsBytes; field += 8) set |= load_u64(p + field);
+      for (std::size_t field = kOptionsExe; field < kOptionsMaxDurationSecs; field += kTextRefBytes)
+        set |= load_u32(p + field) != kNone ? 1 : 0;
+      if (set == 0 || ((flags & kOptionHasWritable) == 0 && load_u32(p + kOptionsWritableCount) != 0))
+        return fail(Fault::bad_options);
+      if (!path(p + kOptionsExe) || !text(p + kOptionsReason) || !path(p + kOptionsCwd) ||
+          !require(load_u32(p + kOptionsFirstItem) == next_item_, Fault::bad_item) ||
+          !list(load_u32(p + kOptionsEnvCount), is_env_pair) || !list(load_u32(p + kOptionsWritableCount), is_path) ||
+          !list(load_u32(p + kOptionsAllowCount), is_argv) || !list(load_u32(p + kOptionsDenyCount), is_argv))
+        return false;
     }
     return true;
   }
 
-  // The index is what inserting positions in order into empty slots gives: on its way from home to its slot a
-  // position meets earlier positions only.
-  bool indexed(std::uint32_t i, const Position& p) {
-    const std::uint32_t mask = v_.slot_count() - 1;
-    std::uint32_t slot = home_slot(p.parent, p.kind, hash_label(p.label), mask);
-    for (std::uint32_t probe = 0; probe < kMaxProbes; ++probe, slot = (slot + 1) & mask) {
-      const std::uint32_t found = load_u32(v_.slots_ + std::size_t{slot} * kSlotBytes);
-      if (found == i) return true;
-      if (found == 0 || found > i) break;
+  bool rules() {
+    std::uint32_t entry = 0, next_options = 0, next_piece = 0;
+    for (std::uint32_t i = 0; i < v_.rule_count(); ++i) {
+      const Rule rule = v_.rule(i);
+      if (entry + 1 < v_.entry_count() && v_.entry(entry + 1).first_rule == i) ++entry;
+      const Pair pair = v_.pair(v_.entry(entry).pair);
+      if (rule.entry != entry || rule.shape - pair.first_shape >= pair.shape_count ||
+          v_.shape(rule.shape).first_rule > i || (rule.options != kNone && rule.options != next_options++))
+        return fail(Fault::bad_rule);
+      const std::uint32_t bytes = count(kHeaderPieceBytes);
+      const std::uint32_t end = i + 1 < v_.rule_count() ? v_.rule(i + 1).pieces : bytes;
+      if (rule.pieces != next_piece || end < next_piece || end > bytes || !pieces(v_.shape(rule.shape), v_.pieces(i)))
+        return fail(Fault::bad_piece);
+      next_piece = end;
+      const std::uint32_t found = v_.find_rule(rule.shape, argv_, v_.pair_count() + i + 1);
+      if (found == kNone) return fail(Fault::bad_slot);
+      indexed_ += found == i ? 1 : 0;  // or an equal rule comes first
     }
-    return fail(Fault::bad_slot);
+    return require(next_options == count(kHeaderOptionCount), Fault::bad_rule);
   }
-  bool index_holds(std::uint32_t positions) {
+
+  bool pieces(const Shape& shape, Bytes block) {
+    if (!argv_.split(block, shape.argc) || !is_utf8(block)) return false;
+    const Bytes program = argv_.token(0);  // a name or an absolute path
+    if (program.empty() || (has(program, '/') && !is_absolute(program))) return false;
+    for (std::uint32_t i = 0; i < shape.template_count; ++i) {
+      const Template t = v_.template_at(shape.first_template + i);
+      const Bytes piece = argv_.token(t.token);
+      if (piece.size() != t.piece_bytes || (!piece.empty() && piece.back() != '/')) return false;
+    }
+    for (std::uint32_t i = 0; block.size() > kMaxTokenBytes && i < shape.argc; ++i)
+      if (argv_.token(i).size() > kMaxTokenBytes) return false;
+    return true;
+  }
+
+  // Each pair, and each rule that equals no earlier one, was found in the index on a way that meets lower numbers only:
+  // with nothing else in it, it is what inserting them in order gives.
+  bool nothing_left() {
     std::uint32_t occupied = 0;
-    for (std::uint32_t i = 0; i < v_.slot_count(); ++i)
-      occupied += load_u32(v_.slots_ + std::size_t{i} * kSlotBytes) != 0 ? 1u : 0u;
-    return require(occupied == positions, Fault::bad_slot);
+    for (std::size_t i = 0; i < v_.slot_count(); ++i) occupied += load_u64(v_.slots_ + i * kSlotBytes) != 0 ? 1 : 0;
+    return require(occupied == indexed_, Fault::bad_slot) &&
+           require(next_item_ == count(kHeaderItemCount), Fault::bad_item) &&
+           require(next_text_ == count(kHeaderTextBytes), Fault::bad_text);
   }
 
   BlobView v_;
+  Argv argv_;  // the pieces at hand
   Fault fault_ = Fault::none;
-  std::uint32_t text_cursor_ = 0;
-  std::uint32_t item_cursor_ = 0;
+  std::uint32_t next_text_ = 0, next_item_ = 0, next_template_ = 0, indexed_ = 0;
 };
 
 Result<BlobView> BlobView::open(VerifiedBytes verified) { return Validator(verified.payload()).run(); }

@@ -1,50 +1,92 @@
 // Total reads of a table that blob_validate.cpp has accepted.
 #include "enforcer/blob_view.hpp"
 
-#include <cstring>
-
 namespace x0x {
 
 using namespace blob;
 
-// Eight bytes a step, then a tail that overlaps itself; the length is mixed in first, so no two labels agree
-// by padding. It spreads labels over slots and promises nothing more: a lookup always compares the label
-// itself.
-std::uint64_t hash_label(Bytes label) {
-  const std::uint8_t* p = label.data();
-  std::size_t n = label.size();
-  std::uint64_t h = kHashSeed ^ (n * kHashParent);
-  for (; n >= 8; p += 8, n -= 8) {
-    h = (h ^ load_u64(p)) * kHashWord;
-    h ^= h >> 32;
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
+  const Wide product = Wide{a} * b;
+  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+}
+
+void tighten(std::uint64_t& cap, std::uint64_t other) {
+  if (other != 0 && other < cap) cap = other;
+}
+
+// The parts of an argv that a rule of this shape fixes, each as long as it can be: up to the end of a template's piece,
+// then on from the next token. They are the same bytes in a request and in the pieces of a rule that matches it.
+template <class Visit>
+void each_run(const BlobView& table, const Shape& shape, const Argv& argv, Visit visit) {
+  std::size_t from = 0;
+  for (std::uint32_t i = 0; i < shape.template_count; ++i) {
+    const Template t = table.template_at(shape.first_template + i);
+    visit(argv.block.subspan(from, argv.starts[t.token] + t.piece_bytes - from));
+    from = argv.starts[t.token + 1];
   }
-  std::uint64_t tail = 0;
-  if (n >= 4)
-    tail = load_u32(p) | std::uint64_t{load_u32(p + n - 4)} << 32;
-  else if (n > 0)
-    tail = std::uint64_t{p[0]} << 16 | std::uint64_t{p[n / 2]} << 8 | p[n - 1];
-  h = (h ^ tail) * kHashWord;
-  return h ^ (h >> 32);
+  if (from < argv.block.size()) visit(argv.block.subspan(from));
 }
 
-std::uint32_t home_slot(std::uint32_t parent, std::uint8_t kind, std::uint64_t label_hash, std::uint32_t mask) {
-  std::uint64_t h = (label_hash ^ (std::uint64_t{parent} << 8 | kind) * kHashParent) * kHashFinal;
-  return static_cast<std::uint32_t>(h >> 32) & mask;
+}  // namespace
+
+// Sixteen bytes a step; the last eight may overlap what has been seen.
+std::uint64_t hash_bytes(std::uint64_t seed, Bytes bytes) {
+  const std::uint8_t* p = bytes.data();
+  std::size_t n = bytes.size();
+  std::uint64_t h = seed ^ (n * kHashLength), first = 0, last = 0;
+  for (; n > 16; p += 16, n -= 16) h = fold(load_u64(p) ^ kHashFirst, load_u64(p + 8) ^ h);
+  if (bytes.size() >= 8) {
+    first = n > 8 ? load_u64(p) : 0;
+    last = load_u64(p + n - 8);
+  } else {
+    for (std::size_t i = 0; i < n; ++i) last = last << 8 | p[i];
+  }
+  return fold(first ^ kHashFirst, last ^ h);
 }
 
-std::uint32_t BlobView::child(std::uint32_t parent, std::uint8_t kind, Bytes label, std::uint64_t label_hash) const {
-  const std::uint32_t mask = slot_count() - 1;
-  std::uint32_t slot = home_slot(parent, kind, label_hash, mask);
+template <class Matches>
+std::uint32_t BlobView::find(std::uint64_t hash, std::uint32_t limit, Matches matches) const {
+  const std::uint32_t mask = slot_count() - 1, tag = static_cast<std::uint32_t>(hash >> 32);
+  std::uint32_t slot = static_cast<std::uint32_t>(hash) & mask;
   for (std::uint32_t probe = 0; probe < kMaxProbes; ++probe, slot = (slot + 1) & mask) {
-    const std::uint32_t found = load_u32(slots_ + std::size_t{slot} * kSlotBytes);
-    if (found == 0) return 0;
-    const std::uint8_t* record = positions_ + std::size_t{found} * kPositionBytes;
-    if (load_u32(record + kPositionParent) == parent && record[kPositionKind] == kind &&
-        load_u32(record + kPositionLabelBytes) == label.size() &&
-        (label.empty() || std::memcmp(labels_ + load_u32(record + kPositionLabel), label.data(), label.size()) == 0))
-      return found;
+    const std::uint8_t* p = slots_ + std::size_t{slot} * kSlotBytes;
+    const std::uint32_t number = load_u32(p + kSlotNumber);
+    if (number == 0 || number > limit) break;
+    if (load_u32(p + kSlotTag) == tag && matches(number - 1)) return number - 1;
   }
-  return 0;
+  return kNone;
+}
+
+std::uint32_t BlobView::find_pair(const std::uint8_t* key, std::uint32_t limit) const {
+  return find(hash_bytes(kHashPair, {key, kPairBytes}), limit,
+              [&](std::uint32_t i) { return i < pair_count() && std::memcmp(pair(i).key, key, kPairBytes) == 0; });
+}
+
+std::uint32_t BlobView::find_rule(std::uint32_t shape_number, const Argv& argv, std::uint32_t limit) const {
+  const Shape wanted = shape(shape_number);
+  std::uint64_t hash = shape_number;
+  std::size_t size = wanted.template_count;  // a NUL after each template's piece
+  each_run(*this, wanted, argv, [&](Bytes run) {
+    hash = hash_bytes(hash, run);
+    size += run.size();
+  });
+  const std::uint32_t pairs = pair_count();
+  const std::uint32_t found = find(hash, limit, [&](std::uint32_t i) {
+    if (i < pairs || rule(i - pairs).shape != shape_number) return false;
+    const Bytes wants = pieces(i - pairs);
+    const std::uint8_t* p = wants.data();
+    bool same = wants.size() == size;
+    each_run(*this, wanted, argv, [&](Bytes run) {
+      same = same && std::memcmp(p, run.data(), run.size()) == 0;
+      p += run.size() + 1;
+    });
+    return same;
+  });
+  return found == kNone ? kNone : found - pairs;
 }
 
 Text BlobView::text(const std::uint8_t* ref) const {
@@ -53,15 +95,20 @@ Text BlobView::text(const std::uint8_t* ref) const {
   return {Bytes(texts_ + offset, load_u32(ref + 4))};
 }
 
-Position BlobView::position(std::uint32_t i) const {
-  const std::uint8_t* p = positions_ + std::size_t{i} * kPositionBytes;
-  return {load_u32(p + kPositionParent),
-          Bytes(labels_ + load_u32(p + kPositionLabel), load_u32(p + kPositionLabelBytes)),
-          load_u32(p + kPositionRule),
-          load_u32(p + kPositionPair),
-          p[kPositionKind],
-          p[kPositionTemplates],
-          p[kPositionWidth]};
+Pair BlobView::pair(std::uint32_t i) const {
+  const std::uint8_t* p = pairs_ + std::size_t{i} * kPairRecordBytes;
+  return {p + kPairRecordKey, load_u32(p + kPairRecordFirstShape), load_u32(p + kPairRecordShapeCount)};
+}
+
+Shape BlobView::shape(std::uint32_t i) const {
+  const std::uint8_t* p = shapes_ + std::size_t{i} * kShapeBytes;
+  return {load_u32(p + kShapeArgc), load_u32(p + kShapeFirstRule), load_u32(p + kShapeFirstTemplate),
+          load_u32(p + kShapeTemplateCount)};
+}
+
+Template BlobView::template_at(std::uint32_t i) const {
+  const std::uint8_t* p = templates_ + std::size_t{i} * kTemplateBytes;
+  return {load_u32(p + kTemplatePieceBytes), load_u32(p + kTemplateToken)};
 }
 
 Entry BlobView::entry(std::uint32_t i) const {
@@ -72,35 +119,41 @@ Entry BlobView::entry(std::uint32_t i) const {
 
 Rule BlobView::rule(std::uint32_t i) const {
   const std::uint8_t* p = rules_ + std::size_t{i} * kRuleBytes;
-  return {load_u32(p + kRuleEntry), load_u32(p + kRulePosition), load_u32(p + kRuleOptions)};
+  return {load_u32(p + kRuleEntry), load_u32(p + kRuleShape), load_u32(p + kRulePieces), load_u32(p + kRuleOptions)};
 }
 
-Options BlobView::options(std::uint32_t rule_index) const {
-  const std::uint32_t index = rule(rule_index).options;
-  Options o{};
-  if (index == kNone) return o;
-  const std::uint8_t* p = options_ + std::size_t{index} * kOptionsBytes;
-  o.present = true;
-  o.flags = load_u32(p + kOptionsFlags);
-  o.first_item = load_u32(p + kOptionsFirstItem);
-  o.env_count = load_u32(p + kOptionsEnvCount);
-  o.writable_count = load_u32(p + kOptionsWritableCount);
-  o.allow_count = load_u32(p + kOptionsAllowCount);
-  o.deny_count = load_u32(p + kOptionsDenyCount);
-  o.sha256 = (o.flags & kOptionHasSha256) != 0 ? p + kOptionsSha256 : nullptr;
-  o.exe = text(p + kOptionsExe);
-  o.reason = text(p + kOptionsReason);
-  o.cwd = text(p + kOptionsCwd);
-  o.max_duration_secs = load_u64(p + kOptionsMaxDurationSecs);
-  o.max_stdout_bytes = load_u64(p + kOptionsMaxStdoutBytes);
-  o.max_stderr_bytes = load_u64(p + kOptionsMaxStderrBytes);
-  o.max_stdin_bytes = load_u64(p + kOptionsMaxStdinBytes);
-  o.cpu_secs = load_u64(p + kOptionsLimitCpuSecs);
-  o.memory_bytes = load_u64(p + kOptionsLimitMemoryBytes);
-  o.file_bytes = load_u64(p + kOptionsLimitFileBytes);
-  o.open_files = load_u64(p + kOptionsLimitOpenFiles);
-  o.processes = load_u64(p + kOptionsLimitProcesses);
-  return o;
+Bytes BlobView::pieces(std::uint32_t i) const {
+  const std::uint32_t from = rule(i).pieces;
+  const std::uint32_t to = i + 1 < rule_count() ? rule(i + 1).pieces : header_u32(kHeaderPieceBytes);
+  return {pieces_ + from, to - from};
+}
+
+Options BlobView::options(std::uint32_t rule_number) const {
+  const std::uint32_t number = rule(rule_number).options;
+  if (number == kNone) return {};
+  const std::uint8_t* p = options_ + std::size_t{number} * kOptionsBytes;
+  const auto u32 = [p](std::size_t field) { return load_u32(p + field); };
+  const auto u64 = [p](std::size_t field) { return load_u64(p + field); };
+  return {true,
+          u32(kOptionsFlags),
+          u32(kOptionsEnvCount),
+          u32(kOptionsWritableCount),
+          u32(kOptionsAllowCount),
+          u32(kOptionsDenyCount),
+          u32(kOptionsFirstItem),
+          (u32(kOptionsFlags) & kOptionHasSha256) != 0 ? p + kOptionsSha256 : nullptr,
+          text(p + kOptionsExe),
+          text(p + kOptionsReason),
+          text(p + kOptionsCwd),
+          u64(kOptionsMaxDurationSecs),
+          u64(kOptionsMaxStdoutBytes),
+          u64(kOptionsMaxStderrBytes),
+          u64(kOptionsMaxStdinBytes),
+          u64(kOptionsLimitCpuSecs),
+          u64(kOptionsLimitMemoryBytes),
+          u64(kOptionsLimitFileBytes),
+          u64(kOptionsLimitOpenFiles),
+          u64(kOptionsLimitProcesses)};
 }
 
 Caps BlobView::global_caps() const {
@@ -109,20 +162,15 @@ Caps BlobView::global_caps() const {
           header_u64(kHeaderWarnDurationSecs)};
 }
 
-namespace {
-void tighten(std::uint64_t& cap, std::uint64_t other) {
-  if (other != 0 && other < cap) cap = other;
-}
-}  // namespace
-
-Caps BlobView::caps(std::uint32_t rule_index) const {
+Caps BlobView::caps(std::uint32_t rule_number) const {
   Caps caps = global_caps();
-  const Options o = options(rule_index);
-  tighten(caps.duration_secs, entry(rule(rule_index).entry).max_duration_secs);
+  const Options o = options(rule_number);
+  tighten(caps.duration_secs, entry(rule(rule_number).entry).max_duration_secs);
   tighten(caps.duration_secs, o.max_duration_secs);
   tighten(caps.stdout_bytes, o.max_stdout_bytes);
   tighten(caps.stderr_bytes, o.max_stderr_bytes);
   tighten(caps.stdin_bytes, o.max_stdin_bytes);
+  if ((o.flags & kOptionNoStdin) != 0) caps.stdin_bytes = 0;
   tighten(caps.warn_stdout_bytes, caps.stdout_bytes);
   tighten(caps.warn_stderr_bytes, caps.stderr_bytes);
   tighten(caps.warn_duration_secs, caps.duration_secs);

@@ -1,7 +1,6 @@
 // Says yes or no. Pure: no I/O, no allocation, no clock; the default is no.
 //
-// tests/enforcer/decide_test.cpp compares it with a linear scan over the source policy, with RE2 for the
-// templates.
+// tests/enforcer/decide_test.cpp compares it with a linear scan over the source policy, with RE2 for the templates.
 #pragma once
 
 #include "enforcer/blob_view.hpp"
@@ -14,7 +13,8 @@ enum class Decision : std::uint32_t { allow = 0x5a3c96e1, deny = 0xa5c3691e };
 
 struct Request {
   const std::uint8_t* pair = nullptr;  // 64 bytes: agent id, machine id
-  std::span<const Bytes> argv;
+  Bytes argv_block;                    // every token followed by a NUL
+  std::uint32_t argc = 0;
   bool cwd_present = false;
   std::uint64_t stdin_bytes = 0;
   std::uint32_t timeout_ms = 0;  // 0: as long as the rule allows
@@ -39,8 +39,5 @@ constexpr bool is_allow(Decision decision) {
 
 bool in_window(const BlobView& table, std::uint64_t now_secs);
 Verdict decide(const BlobView& table, const Request& request, std::uint64_t now_secs);
-
-// The first rule of the pair, in file order, that matches the whole argv, or kNone.
-std::uint32_t first_match(const BlobView& table, std::uint32_t pair, std::span<const Bytes> argv);
 
 }  // namespace x0x

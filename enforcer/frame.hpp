@@ -32,16 +32,7 @@ struct Message {
   std::uint32_t argc = 0, timeout_ms = 0;
   Bytes stdin_data;
 
-  Request request() const {
-    static Bytes tokens[blob::kMaxArgc + 1];
-    std::uint32_t n = 0;
-    for (Bytes rest = argv_block; !rest.empty();) {
-      const Bytes token = next_token(rest);
-      if (n <= blob::kMaxArgc) tokens[n++] = token;
-      if (has_forbidden_byte(token)) tokens[n - 1] = token;
-    }
-    return {address.pair, {tokens, n}, cwd_present, stdin_data.size(), timeout_ms};
-  }
+  Request request() const { return {address.pair, argv_block, argc, cwd_present, stdin_data.size(), timeout_ms}; }
 };
 
 // Decodes what follows the length field. Argv tokens are moved together in place.

@@ -54,7 +54,7 @@ class SeenCommands {
   // The slot of this child, or the empty one where it belongs.
   std::uint32_t& slot_of(std::uint32_t parent, Token::Kind kind, std::string_view text) {
     std::uint64_t hash = std::hash<std::string_view>()(text);
-    hash = (hash ^ (std::uint64_t{parent} << 2 | static_cast<std::uint64_t>(kind))) * blob::kHashWord;
+    hash = (hash ^ (std::uint64_t{parent} << 2 | static_cast<std::uint64_t>(kind))) * blob::kHashFirst;
     for (std::size_t i = hash >> 32;; ++i) {
       std::uint32_t& slot = slots_[i & (slots_.size() - 1)];
       if (slot == kEmpty) return slot;
@@ -84,9 +84,9 @@ class SeenCommands {
     const Bytes bytes(reinterpret_cast<const std::uint8_t*>(text.data()), text.size());
     if (is_int(bytes)) follow(parent, Token::Kind::integer, {});
     if (!nodes_[parent].url_path_below) return;
-    const std::size_t tail = url_tail_start(bytes);  // as in enforcer/decide.cpp
-    for (std::size_t slash = tail > 0 ? tail - 1 : 0; slash < text.size(); ++slash)
-      if (text[slash] == '/') follow(parent, Token::Kind::url_path, text.substr(0, slash));
+    for (std::size_t slash = 0; slash < text.size(); ++slash)
+      if (text[slash] == '/' && is_url_tail(bytes.subspan(slash + 1)))
+        follow(parent, Token::Kind::url_path, text.substr(0, slash));
   }
 
   const Command* find_cover(std::uint32_t root, const Command& command) {
@@ -94,8 +94,8 @@ class SeenCommands {
     for (const Token& token : command.argv) {
       next_.clear();
       for (const std::uint32_t parent : live_) follow_covers(parent, token);
-      // A policy this ambiguous is refused when its table is built, so there is no need to go on.
-      if (next_.empty() || next_.size() > blob::kMaxWidth) return nullptr;
+      // Each belongs to a shape of its own. With too many the policy is refused anyway, so there is no need to go on.
+      if (next_.empty() || next_.size() > blob::kMaxShapes) return nullptr;
       std::swap(live_, next_);
     }
     const Node* first = nullptr;

@@ -83,15 +83,15 @@ void run_examples(const Policy& policy, const CompiledPolicy& compiled, Diagnost
 }  // namespace
 
 std::optional<CompiledPolicy> compile_policy(const Policy& policy, Diagnostics& diagnostics) {
-  const Trie trie = lower(policy);
-  if (trie.too_ambiguous) {
+  const Lowered lowered = lower(policy);
+  if (lowered.one_too_many) {
     diagnostics.report(
-        Kind::too_ambiguous, command_of(policy, *trie.too_ambiguous).argv_span,
-        fmt::format("one request could match more than {} partial rules of this pair at once", blob::kMaxWidth),
-        "remove overlapping rules: nested `<URL_PATH>` prefixes, or literals that `<INT>` matches as well");
+        Kind::too_ambiguous, command_of(policy, *lowered.one_too_many).argv_span,
+        fmt::format("the commands of this pair place their templates in more than {} ways", blob::kMaxShapes),
+        "a way is a number of tokens, which of them are `<INT>` or `<URL_PATH>`, and how long each URL prefix is");
     return std::nullopt;
   }
-  CompiledPolicy compiled = open_emitted(emit(policy, trie));
+  CompiledPolicy compiled = open_emitted(emit(policy, lowered));
   run_examples(policy, compiled, diagnostics);
   return compiled;
 }

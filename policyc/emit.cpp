@@ -31,6 +31,8 @@ class Section {
   std::string bytes_;
 };
 
+Bytes as_bytes(const std::string& text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
+
 std::string joined(const std::vector<std::string>& argv) {
   std::string tokens;
   for (const std::string& token : argv) tokens.append(token).push_back('\0');
@@ -71,18 +73,18 @@ bool has_options(const Command& c) {
 
 class Emitter {
  public:
-  Emitter(const Policy& policy, const Trie& trie) : policy_(policy), trie_(trie) {}
+  Emitter(const Policy& policy, const Lowered& lowered) : policy_(policy), lowered_(lowered) {}
 
   std::vector<std::uint8_t> run() {
-    // Texts are numbered in the order the reader meets them: header, entries, options, then lists.
+    // Texts are numbered in the order the reader meets them: header, entries, options.
     header_texts();
+    pairs_and_shapes();
     entries();
     rules_and_options();
-    items();
-    positions();
     slots();
     Section payload = header();
-    for (const Section* s : {&entries_, &rules_, &options_, &items_, &positions_, &slots_, &labels_, &texts_})
+    for (const Section* s :
+         {&pairs_, &shapes_, &templates_, &entries_, &rules_, &options_, &items_, &slots_, &pieces_, &texts_})
       payload.raw(s->bytes());
     return {payload.bytes().begin(), payload.bytes().end()};
   }
@@ -108,16 +110,34 @@ class Emitter {
     if (policy_.audience) add_items(sorted(*policy_.audience));
   }
 
-  std::uint32_t add_items(const std::vector<std::string>& items) {
-    item_texts_.insert(item_texts_.end(), items.begin(), items.end());
-    return static_cast<std::uint32_t>(items.size());
+  void add_items(const std::vector<std::string>& items) {
+    for (const std::string& item : items) text(items_, std::string_view(item));
+  }
+
+  void pairs_and_shapes() {
+    for (const LoweredPair& pair : lowered_.pairs) {
+      pairs_.raw(pair.key);
+      pairs_.u32(pair.first_shape);
+      pairs_.u32(pair.shape_count);
+    }
+    for (std::size_t i = 0; i < lowered_.shapes.size(); ++i) {
+      const LoweredShape& shape = lowered_.shapes[i];
+      shapes_.u32(shape.argc);
+      shapes_.u32(lowered_.first_rules[i]);
+      shapes_.u32(templates_.size() / kTemplateBytes);
+      shapes_.u32(shape.templates.size());
+      for (const LoweredTemplate& t : shape.templates) {
+        templates_.u32(t.piece_bytes);
+        templates_.u32(t.token);
+      }
+    }
   }
 
   void entries() {
     std::uint32_t first_rule = 0;
     for (std::size_t i = 0; i < policy_.entries.size(); ++i) {
       const Entry& entry = policy_.entries[i];
-      entries_.u32(trie_.entry_pairs[i]);
+      entries_.u32(lowered_.entry_pairs[i]);
       entries_.u32(first_rule);
       entries_.u64(entry.max_duration_secs);
       text(entries_, entry.description);
@@ -126,68 +146,77 @@ class Emitter {
   }
 
   void rules_and_options() {
-    std::uint32_t rule = 0;
-    for (std::uint32_t entry = 0; entry < policy_.entries.size(); ++entry) {
-      for (const Command& command : policy_.entries[entry].commands) {
-        rules_.u32(entry);
-        rules_.u32(trie_.rule_positions[rule++]);
-        rules_.u32(has_options(command) ? option_count_++ : kNone);
+    const LoweredRule* rule = lowered_.rules.data();
+    for (const Entry& entry : policy_.entries) {
+      for (const Command& command : entry.commands) {
+        rules_.u32(rule->entry);
+        rules_.u32(rule->shape);
+        rules_.u32(pieces_.size());
+        rules_.u32(has_options(command) ? options_.size() / kOptionsBytes : kNone);
+        pieces_.raw(rule->pieces);
         if (has_options(command)) options(command);
+        ++rule;
       }
     }
   }
 
   void options(const Command& c) {
-    const std::uint64_t first_item = item_texts_.size();
+    const auto env = env_items(c), writable = sorted(c.writable.value_or(std::vector<std::string>{})),
+               allow = example_items(c.allow), deny = example_items(c.deny);
     options_.u32(option_flags(c));
-    options_.u32(add_items(env_items(c)));
-    options_.u32(add_items(sorted(c.writable.value_or(std::vector<std::string>{}))));
-    options_.u32(add_items(example_items(c.allow)));
-    options_.u32(add_items(example_items(c.deny)));
-    options_.u32(first_item);
+    for (const auto* items : {&env, &writable, &allow, &deny}) options_.u32(items->size());
+    options_.u32(items_.size() / kTextRefBytes);
     for (const std::uint8_t b : c.sha256.value_or(Id{})) options_.u8(b);
     text(options_, c.exe);
     text(options_, c.reason);
     text(options_, c.cwd);
+    for (const auto* items : {&env, &writable, &allow, &deny}) add_items(*items);
     const Limits& l = c.limits;
     for (const std::uint64_t number : {c.max_duration_secs, c.max_stdout_bytes, c.max_stderr_bytes, c.max_stdin_bytes,
                                        l.cpu_secs, l.memory_bytes, l.file_bytes, l.open_files, l.processes})
       options_.u64(number);
   }
 
-  void items() {
-    for (const std::string& item : item_texts_) text(items_, std::string_view(item));
+  // The pieces in runs, as a request that matches holds them: a template ends one.
+  std::uint64_t hash_of(const LoweredRule& rule) const {
+    std::uint64_t hash = rule.shape;
+    std::size_t from = 0, at = 0;
+    std::uint32_t token = 0;
+    for (const LoweredTemplate& t : lowered_.shapes[rule.shape].templates) {
+      for (; token < t.token; ++token) at = rule.pieces.find('\0', at) + 1;
+      hash = hash_bytes(hash, as_bytes(rule.pieces).subspan(from, at + t.piece_bytes - from));
+      at = from = at + t.piece_bytes + 1;
+      ++token;
+    }
+    return from < rule.pieces.size() ? hash_bytes(hash, as_bytes(rule.pieces).subspan(from)) : hash;
   }
 
-  void positions() {
-    for (const TriePosition& p : trie_.positions) {
-      positions_.u32(p.parent);
-      positions_.u32(labels_.size());
-      positions_.u32(p.label.size());
-      positions_.u32(p.rule);
-      positions_.u32(p.pair);
-      positions_.u8(p.kind);
-      positions_.u8(p.templates);
-      positions_.u8(static_cast<std::uint8_t>(p.width));
-      positions_.u8(0);
-      labels_.raw(p.label);
-      labels_.u8(0);
-    }
-  }
+  bool equal(const LoweredRule& a, const LoweredRule& b) const { return a.shape == b.shape && a.pieces == b.pieces; }
 
   void slots() {
-    const auto count = static_cast<std::uint32_t>(std::bit_ceil((trie_.positions.size() - 1) * 2));
-    std::vector<std::uint32_t> slots(count);
-    for (std::uint32_t i = 1; i < trie_.positions.size(); ++i) {
-      const TriePosition& p = trie_.positions[i];
-      const Bytes label(reinterpret_cast<const std::uint8_t*>(p.label.data()), p.label.size());
-      std::uint32_t slot = home_slot(p.parent, p.kind, hash_label(label), count - 1);
+    struct Slot {
+      std::uint32_t tag = 0, number = 0;
+    };
+    const std::size_t pairs = lowered_.pairs.size(), all = pairs + lowered_.rules.size();
+    std::vector<Slot> slots(std::bit_ceil(all * 2));
+    for (std::uint32_t i = 0; i < all; ++i) {
+      const std::uint64_t hash =
+          i < pairs ? hash_bytes(kHashPair, as_bytes(lowered_.pairs[i].key)) : hash_of(lowered_.rules[i - pairs]);
+      const auto tag = static_cast<std::uint32_t>(hash >> 32);
+      std::size_t slot = hash & (slots.size() - 1);
       std::uint32_t probes = 1;
-      for (; slots[slot] != 0; slot = (slot + 1) & (count - 1)) ++probes;
+      bool there = false;
+      for (; slots[slot].number != 0 && !there; slot = (slot + 1) & (slots.size() - 1), ++probes)
+        there = i >= pairs && slots[slot].tag == tag && slots[slot].number > pairs &&
+                equal(lowered_.rules[slots[slot].number - 1 - pairs], lowered_.rules[i - pairs]);
+      if (there) continue;  // the first of equal rules is the one that matches
       if (probes > kMaxProbes) throw std::runtime_error("the table's index is too crowded; change any one token");
-      slots[slot] = i;
+      slots[slot] = {tag, i + 1};
     }
-    for (const std::uint32_t slot : slots) slots_.u32(slot);
+    for (const Slot& slot : slots) {
+      slots_.u32(slot.tag);
+      slots_.u32(slot.number);
+    }
   }
 
   Section header() {
@@ -211,28 +240,27 @@ class Emitter {
     h.u32(exec.max_concurrent_total);
     h.raw(header_texts_.bytes());
     h.u32(policy_.audience ? policy_.audience->size() : 0);
+    h.u32(lowered_.pairs.size());
+    h.u32(lowered_.shapes.size());
+    h.u32(templates_.size() / kTemplateBytes);
     h.u32(policy_.entries.size());
-    h.u32(trie_.rule_positions.size());
-    h.u32(option_count_);
-    h.u32(item_texts_.size());
-    h.u32(trie_.positions.size());
+    h.u32(lowered_.rules.size());
+    h.u32(options_.size() / kOptionsBytes);
+    h.u32(items_.size() / kTextRefBytes);
     h.u32(slots_.size() / kSlotBytes);
-    h.u32(labels_.size());
+    h.u32(pieces_.size());
     h.u32(texts_.size());
-    h.u32(0);
     return h;
   }
 
   const Policy& policy_;
-  const Trie& trie_;
-  Section header_texts_, entries_, rules_, options_, items_, positions_, slots_, labels_, texts_;
-  std::vector<std::string> item_texts_;
-  std::uint32_t option_count_ = 0;
+  const Lowered& lowered_;
+  Section header_texts_, pairs_, shapes_, templates_, entries_, rules_, options_, items_, slots_, pieces_, texts_;
 };
 
 }  // namespace
 
-std::vector<std::uint8_t> emit(const Policy& policy, const Trie& trie) { return Emitter(policy, trie).run(); }
+std::vector<std::uint8_t> emit(const Policy& policy, const Lowered& lowered) { return Emitter(policy, lowered).run(); }
 
 std::vector<std::uint8_t> emit(const Policy& policy) { return emit(policy, lower(policy)); }
 

@@ -54,7 +54,7 @@ bool matches(const Token& pattern, const std::string& token) {
       return is_int(bytes_of(token));
     case Token::Kind::url_path:
       return token.starts_with(pattern.text) && token.size() > pattern.text.size() &&
-             token[pattern.text.size()] == '/' && url_tail_start(bytes_of(token)) <= pattern.text.size() + 1;
+             token[pattern.text.size()] == '/' && is_url_tail(bytes_of(token).subspan(pattern.text.size() + 1));
     case Token::Kind::literal:
       break;
   }
@@ -103,10 +103,9 @@ std::string explain_allow(const LoadedPolicy& loaded, std::uint32_t rule) {
   std::string text =
       fmt::format("  rule     {}\n  command  {}\n", place(loaded, rule), show_argv(rule_argv(table, rule)));
   if (description.present()) text += fmt::format("  entry    {}\n", escape(to_string(description.bytes)));
-  return text + fmt::format(
-                    "  caps     {}, stdout {}, stderr {}, stdin {}\n", seconds(caps.duration_secs),
-                    byte_count(caps.stdout_bytes), byte_count(caps.stderr_bytes),
-                    (table.options(rule).flags & blob::kOptionNoStdin) != 0 ? "refused" : byte_count(caps.stdin_bytes));
+  return text + fmt::format("  caps     {}, stdout {}, stderr {}, stdin {}\n", seconds(caps.duration_secs),
+                            byte_count(caps.stdout_bytes), byte_count(caps.stderr_bytes),
+                            caps.stdin_bytes == 0 ? "refused" : byte_count(caps.stdin_bytes));
 }
 
 // The nearest command with a caret under the token that failed.

@@ -16,16 +16,16 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json table_json(const BlobView& table) {
-  std::uint32_t width = 0;
-  for (std::uint32_t i = 0; i < table.position_count(); ++i)
-    width = std::max<std::uint32_t>(width, table.position(i).width);
+  std::uint32_t most = 0;
+  for (std::uint32_t i = 0; i < table.pair_count(); ++i) most = std::max(most, table.pair(i).shape_count);
   return {{"format_version", blob::kFormatVersion},
           {"payload_bytes", table.payload().size()},
+          {"pairs", table.pair_count()},
           {"entries", table.entry_count()},
           {"rules", table.rule_count()},
-          {"positions", table.position_count()},
-          {"slots", table.slot_count()},
-          {"max_live_positions", width}};
+          {"shapes", table.shape_count()},
+          {"max_shapes_of_a_pair", most},
+          {"slots", table.slot_count()}};
 }
 
 std::string lines(const Json& json, const std::string& indent, const std::vector<std::string>& without) {

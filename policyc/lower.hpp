@@ -1,10 +1,10 @@
-// Policy -> trie: every rule becomes a path of tokens below its (agent, machine) pair, in the order the table
-// needs.
+// Policy -> shapes and pieces: the parts of a table that decide, numbered as the table needs them.
 //
-// Level by level, the children of one parent side by side and sorted: the shape is the same however the
-// author arranged the file. tests/policyc/lower_test.cpp shows it.
+// A rule's pieces are its fixed bytes, token by token; its shape is the rest: how many tokens, and which are templates.
+// A pair's shapes are sorted, so they are the same however the author arranged the file. tests/policyc/lower_test.cpp.
 #pragma once
 
+#include <compare>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,23 +13,37 @@
 
 namespace x0x::policyc {
 
-struct TriePosition {
-  std::uint32_t parent = 0;
-  std::uint8_t kind = 0;
-  std::string label;
-  std::uint32_t rule = 0xffffffff;  // first rule that ends here
-  std::uint32_t pair = 0;
-  std::uint8_t templates = 0;
-  std::uint32_t width = 1;
+struct LoweredTemplate {
+  std::uint32_t token;
+  std::uint32_t piece_bytes;  // 0: <INT>; otherwise <URL_PATH> after this many fixed bytes
+  auto operator<=>(const LoweredTemplate&) const = default;
 };
 
-struct Trie {
-  std::vector<TriePosition> positions;         // positions[0] is the root
-  std::vector<std::uint32_t> rule_positions;   // where each rule ends
-  std::vector<std::uint32_t> entry_pairs;      // the pair position of each entry
-  std::optional<std::uint32_t> too_ambiguous;  // a rule below a position whose width no table may have
+struct LoweredShape {
+  std::uint32_t argc = 0;
+  std::vector<LoweredTemplate> templates;
+  auto operator<=>(const LoweredShape&) const = default;
 };
 
-Trie lower(const Policy& policy);
+struct LoweredPair {
+  std::string key;  // agent id, machine id
+  std::uint32_t first_shape = 0, shape_count = 0;
+};
+
+struct LoweredRule {
+  std::uint32_t entry = 0, shape = 0;
+  std::string pieces;  // of each token, and a NUL
+};
+
+struct Lowered {
+  std::vector<LoweredPair> pairs;  // in order of first appearance
+  std::vector<LoweredShape> shapes;
+  std::vector<std::uint32_t> first_rules;  // of each shape
+  std::vector<std::uint32_t> entry_pairs;  // of each entry
+  std::vector<LoweredRule> rules;
+  std::optional<std::uint32_t> one_too_many;  // the rule that gives its pair more shapes than a table may hold
+};
+
+Lowered lower(const Policy& policy);
 
 }  // namespace x0x::policyc

@@ -16,17 +16,6 @@ std::optional<std::uint64_t> optional_number(std::uint64_t number) {
   return number != 0 ? std::optional(number) : std::nullopt;
 }
 
-Token token_of(const Position& p) {
-  switch (p.kind) {
-    case kKindInt:
-      return {Token::Kind::integer, "", {}};
-    case kKindUrlPath:
-      return {Token::Kind::url_path, to_string(p.label.first(p.label.size() - 1)), {}};
-    default:
-      return {Token::Kind::literal, to_string(p.label), {}};
-  }
-}
-
 Example example_of(Bytes tokens) {
   Example example;
   for (std::string rest = to_string(tokens); !rest.empty();) {
@@ -68,13 +57,14 @@ std::string to_string(Bytes bytes) { return {reinterpret_cast<const char*>(bytes
 
 std::vector<Token> rule_argv(const BlobView& view, std::uint32_t rule) {
   std::vector<Token> argv;
-  for (std::uint32_t at = view.rule(rule).position;;) {
-    const Position p = view.position(at);
-    if (p.kind == kKindPair) break;
-    argv.push_back(token_of(p));
-    at = p.parent;
+  for (const std::string& piece : example_of(view.pieces(rule)).argv) argv.push_back({Token::Kind::literal, piece, {}});
+  const Shape shape = view.shape(view.rule(rule).shape);
+  for (std::uint32_t i = 0; i < shape.template_count; ++i) {
+    const Template t = view.template_at(shape.first_template + i);
+    Token& token = argv[t.token];
+    token.kind = t.piece_bytes == 0 ? Token::Kind::integer : Token::Kind::url_path;
+    if (t.piece_bytes != 0) token.text.pop_back();  // the path's first slash
   }
-  std::reverse(argv.begin(), argv.end());
   return argv;
 }
 
@@ -106,9 +96,9 @@ Policy read_table(const BlobView& view) {
   for (std::uint32_t i = 0; i < view.entry_count(); ++i) {
     const x0x::Entry from = view.entry(i);
     Entry& entry = policy.entries.emplace_back();
-    const Bytes pair = view.position(from.pair).label;
-    std::copy_n(pair.begin(), 32, entry.agent.begin());
-    std::copy_n(pair.begin() + 32, 32, entry.machine.begin());
+    const std::uint8_t* key = view.pair(from.pair).key;
+    std::copy_n(key, 32, entry.agent.begin());
+    std::copy_n(key + 32, 32, entry.machine.begin());
     entry.description = optional_text(from.description);
     entry.max_duration_secs = from.max_duration_secs;
     const std::uint32_t end = i + 1 < view.entry_count() ? view.entry(i + 1).first_rule : view.rule_count();

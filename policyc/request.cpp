@@ -12,11 +12,11 @@ void OwnedRequest::set_pair(const Id& agent, const Id& machine) {
 }
 
 Verdict OwnedRequest::decide(const BlobView& table, std::uint64_t now_secs) const {
-  std::vector<Bytes> tokens;
-  tokens.reserve(argv.size());
-  for (const std::string& token : argv)
-    tokens.emplace_back(reinterpret_cast<const std::uint8_t*>(token.data()), token.size());
-  return x0x::decide(table, {pair.data(), tokens, cwd_present, stdin_bytes, timeout_ms}, now_secs);
+  std::string block;
+  for (const std::string& token : argv) block.append(token).push_back('\0');
+  const Bytes bytes(reinterpret_cast<const std::uint8_t*>(block.data()), block.size());
+  const auto argc = static_cast<std::uint32_t>(argv.size());
+  return x0x::decide(table, {pair.data(), bytes, argc, cwd_present, stdin_bytes, timeout_ms}, now_secs);
 }
 
 std::optional<Id> parse_id(std::string_view hex) {

@@ -1,5 +1,5 @@
 // Every number of a .x0xp file. docs/format.md specifies the bytes; schema/x0xp.ksy describes them to other
-// languages; tests/schema/format_test.cpp holds the three together.
+// languages; tests/schema/format_test.py holds the three together.
 //
 // Values here are on disk. They never change within a format version.
 #pragma once
@@ -10,7 +10,6 @@
 namespace x0x::blob {
 
 // ---- file: payload | signature records | trailer
-// -------------------------------------------------------------
 
 inline constexpr std::uint64_t kMaxFileBytes = 256u << 20;
 
@@ -23,12 +22,11 @@ inline constexpr std::size_t kSignatureFixedBytes = 137;  // key number, signatu
 inline constexpr std::size_t kMaxTrustedCommentBytes = 255;
 
 // ---- payload header
-// ------------------------------------------------------------------------------------------
 
 inline constexpr char kMagic[9] = "x0xpol\r\n";
 inline constexpr char kPurpose[9] = "exec-acl";
 inline constexpr std::uint32_t kFormatVersion = 1;
-inline constexpr std::size_t kHeaderBytes = 184;
+inline constexpr std::size_t kHeaderBytes = 188;
 
 inline constexpr std::size_t kHeaderMagic = 0;
 inline constexpr std::size_t kHeaderPurpose = 8;
@@ -51,34 +49,52 @@ inline constexpr std::size_t kHeaderDefaultCwd = 120;       // text
 inline constexpr std::size_t kHeaderAuditLogPath = 128;     // text
 inline constexpr std::size_t kHeaderAuditTasklistId = 136;  // text
 inline constexpr std::size_t kHeaderAudienceCount = 144;    // the first items
-inline constexpr std::size_t kHeaderEntryCount = 148;
-inline constexpr std::size_t kHeaderRuleCount = 152;
-inline constexpr std::size_t kHeaderOptionCount = 156;
-inline constexpr std::size_t kHeaderItemCount = 160;
-inline constexpr std::size_t kHeaderPositionCount = 164;
-inline constexpr std::size_t kHeaderSlotCount = 168;
-inline constexpr std::size_t kHeaderLabelBytes = 172;
-inline constexpr std::size_t kHeaderTextBytes = 176;
-inline constexpr std::size_t kHeaderZero = 180;
+inline constexpr std::size_t kHeaderPairCount = 148;
+inline constexpr std::size_t kHeaderShapeCount = 152;
+inline constexpr std::size_t kHeaderTemplateCount = 156;
+inline constexpr std::size_t kHeaderEntryCount = 160;
+inline constexpr std::size_t kHeaderRuleCount = 164;
+inline constexpr std::size_t kHeaderOptionCount = 168;
+inline constexpr std::size_t kHeaderItemCount = 172;
+inline constexpr std::size_t kHeaderSlotCount = 176;
+inline constexpr std::size_t kHeaderPieceBytes = 180;
+inline constexpr std::size_t kHeaderTextBytes = 184;
 
 inline constexpr std::uint32_t kFlagEnabled = 1u << 0;
 
 // ---- sections, in this order, without gaps
-// -------------------------------------------------------------------
 
 inline constexpr std::uint32_t kNone = 0xffffffff;  // "no rule", "no options", offset of an absent text
 inline constexpr std::size_t kTextRefBytes = 8;     // u32 offset into texts, u32 length without the NUL
 
+inline constexpr std::size_t kPairBytes = 64;  // agent id, machine id
+
+inline constexpr std::size_t kPairRecordBytes = 72;
+inline constexpr std::size_t kPairRecordKey = 0;
+inline constexpr std::size_t kPairRecordFirstShape = 64;
+inline constexpr std::size_t kPairRecordShapeCount = 68;
+
+inline constexpr std::size_t kShapeBytes = 16;
+inline constexpr std::size_t kShapeArgc = 0;
+inline constexpr std::size_t kShapeFirstRule = 4;  // that has it
+inline constexpr std::size_t kShapeFirstTemplate = 8;
+inline constexpr std::size_t kShapeTemplateCount = 12;
+
+inline constexpr std::size_t kTemplateBytes = 8;
+inline constexpr std::size_t kTemplatePieceBytes = 0;  // 0: <INT>; otherwise <URL_PATH> after this many fixed bytes
+inline constexpr std::size_t kTemplateToken = 4;       // which token of the argv it is
+
 inline constexpr std::size_t kEntryBytes = 24;
-inline constexpr std::size_t kEntryPair = 0;  // position of the (agent, machine) pair
+inline constexpr std::size_t kEntryPair = 0;
 inline constexpr std::size_t kEntryFirstRule = 4;
 inline constexpr std::size_t kEntryMaxDurationSecs = 8;  // 0 = the policy's
 inline constexpr std::size_t kEntryDescription = 16;     // text
 
-inline constexpr std::size_t kRuleBytes = 12;
+inline constexpr std::size_t kRuleBytes = 16;
 inline constexpr std::size_t kRuleEntry = 0;
-inline constexpr std::size_t kRulePosition = 4;  // where its argv ends
-inline constexpr std::size_t kRuleOptions = 8;   // record number, or kNone
+inline constexpr std::size_t kRuleShape = 4;
+inline constexpr std::size_t kRulePieces = 8;    // offset into pieces; they go on to the next rule's
+inline constexpr std::size_t kRuleOptions = 12;  // record number, or kNone
 
 inline constexpr std::size_t kOptionsBytes = 152;
 inline constexpr std::size_t kOptionsFlags = 0;
@@ -108,44 +124,22 @@ inline constexpr std::uint32_t kOptionHasSha256 = 1u << 3;
 inline constexpr std::uint32_t kOptionHasWritable = 1u << 4;
 inline constexpr std::uint32_t kOptionAll = (1u << 5) - 1;
 
-inline constexpr std::size_t kPositionBytes = 24;
-inline constexpr std::size_t kPositionParent = 0;
-inline constexpr std::size_t kPositionLabel = 4;       // offset into labels
-inline constexpr std::size_t kPositionLabelBytes = 8;  // without the NUL
-inline constexpr std::size_t kPositionRule = 12;       // first rule that ends here, or kNone
-inline constexpr std::size_t kPositionPair = 16;       // the pair it belongs to
-inline constexpr std::size_t kPositionKind = 20;       // u8
-inline constexpr std::size_t kPositionTemplates = 21;  // u8, which template children it has
-inline constexpr std::size_t kPositionWidth = 22;      // u8, positions that can be live at once below it
-inline constexpr std::size_t kPositionZero = 23;       // u8
+inline constexpr std::size_t kSlotBytes = 8;
+inline constexpr std::size_t kSlotTag = 0;     // upper half of the hash
+inline constexpr std::size_t kSlotNumber = 4;  // 0: empty; then pairs from 1 on, and rules after them
 
-inline constexpr std::uint8_t kKindRoot = 0;
-inline constexpr std::uint8_t kKindPair = 1;     // label: agent id, machine id
-inline constexpr std::uint8_t kKindLiteral = 2;  // label: the token
-inline constexpr std::uint8_t kKindInt = 3;      // label: empty
-inline constexpr std::uint8_t kKindUrlPath = 4;  // label: the prefix and the path's first slash
-
-inline constexpr std::uint8_t kTemplateInt = 1u << 0;
-inline constexpr std::uint8_t kTemplateUrlPath = 1u << 1;
-
-inline constexpr std::uint32_t kMaxWidth = 16;    // the bound of the decider's live set
+inline constexpr std::uint32_t kMaxShapes = 256;  // of one pair: what a decision may have to try
 inline constexpr std::uint32_t kMaxProbes = 256;  // slots one lookup may visit
-inline constexpr std::size_t kSlotBytes = 4;      // position, 0 = empty
-
-inline constexpr std::size_t kPairBytes = 64;  // agent id, machine id
 inline constexpr std::uint32_t kMaxArgc = 1024;
 inline constexpr std::uint32_t kMaxTokenBytes = 131071;  // what Linux lets execve take, without the NUL
 
 // ---- the hash of the slot index
-// ------------------------------------------------------------------------------
 
-inline constexpr std::uint64_t kHashSeed = 0x243f6a8885a308d3;    // digits of pi
-inline constexpr std::uint64_t kHashWord = 0x9e3779b97f4a7c15;    // 2^64 / golden ratio, odd
-inline constexpr std::uint64_t kHashParent = 0xc2b2ae3d27d4eb4f;  // an odd constant of xxHash
-inline constexpr std::uint64_t kHashFinal = 0xff51afd7ed558ccd;   // MurmurHash3's finaliser
+inline constexpr std::uint64_t kHashPair = 0x243f6a8885a308d3;    // seed of pairs: digits of pi
+inline constexpr std::uint64_t kHashFirst = 0x9e3779b97f4a7c15;   // 2^64 / golden ratio, odd
+inline constexpr std::uint64_t kHashLength = 0xc2b2ae3d27d4eb4f;  // an odd constant of xxHash
 
 // ---- the two templates, and what no token may hold
-// -----------------------------------------------------------
 
 inline constexpr std::size_t kIntMaxDigits = 6;
 inline constexpr std::size_t kUrlPathMaxBytes = 256;  // after the first slash

@@ -33,11 +33,12 @@
   F(bad_entry, "an entry of the table points outside it")                                                          \
   F(bad_rule, "a rule of the table points to the wrong place")                                                     \
   F(bad_options, "a rule's options are empty or contradict each other")                                            \
-  F(bad_position, "a position of the table points to the wrong place")                                             \
-  F(bad_label, "a token of the table is malformed")                                                                \
-  F(bad_order, "positions of the table are out of order or doubled")                                               \
-  F(bad_width, "the table's bound on live positions is wrong or too large")                                        \
-  F(bad_slot, "the table's index does not match its positions")                                                    \
+  F(bad_pair, "a pair of the table points to the wrong place")                                                     \
+  F(bad_shape, "a shape of the table is malformed or belongs to no rule")                                          \
+  F(bad_piece, "a token of the table is malformed")                                                                \
+  F(bad_order, "shapes of the table are out of order or doubled")                                                  \
+  F(too_many_shapes, "a pair of the table has more shapes than a decision may try")                                \
+  F(bad_slot, "the table's index does not match its pairs and rules")                                              \
   F(missing, "there is no such file")                                                                              \
   F(unreadable, "the file cannot be read")                                                                         \
   F(symlink, "the file is a symbolic link; name the file itself")                                                  \

@@ -48,6 +48,18 @@ types:
     seq:
       - id: header
         type: header
+      - id: pairs
+        type: pair
+        repeat: expr
+        repeat-expr: header.pair_count
+      - id: shapes
+        type: shape
+        repeat: expr
+        repeat-expr: header.shape_count
+      - id: templates
+        type: template
+        repeat: expr
+        repeat-expr: header.template_count
       - id: entries
         type: entry
         repeat: expr
@@ -64,16 +76,12 @@ types:
         type: text
         repeat: expr
         repeat-expr: header.item_count
-      - id: positions
-        type: position
-        repeat: expr
-        repeat-expr: header.position_count
       - id: slots
-        type: u4
+        type: slot
         repeat: expr
         repeat-expr: header.slot_count
-      - id: labels
-        size: header.label_bytes
+      - id: pieces
+        size: header.piece_bytes
       - id: texts
         size: header.text_bytes
   header:
@@ -120,6 +128,12 @@ types:
         type: text
       - id: audience_count
         type: u4
+      - id: pair_count
+        type: u4
+      - id: shape_count
+        type: u4
+      - id: template_count
+        type: u4
       - id: entry_count
         type: u4
       - id: rule_count
@@ -128,21 +142,47 @@ types:
         type: u4
       - id: item_count
         type: u4
-      - id: position_count
-        type: u4
       - id: slot_count
         type: u4
-      - id: label_bytes
+      - id: piece_bytes
         type: u4
       - id: text_bytes
-        type: u4
-      - id: zero
         type: u4
   text:
     seq:
       - id: offset
         type: u4
       - id: length
+        type: u4
+  pair:
+    seq:
+      - id: key
+        size: 64
+      - id: first_shape
+        type: u4
+      - id: shape_count
+        type: u4
+  shape:
+    seq:
+      - id: argc
+        type: u4
+      - id: first_rule
+        type: u4
+      - id: first_template
+        type: u4
+      - id: template_count
+        type: u4
+  template:
+    seq:
+      - id: piece_bytes
+        type: u4
+      - id: token
+        type: u4
+  slot:
+    seq:
+      - id: tag
+        type: u4
+      - id: number
         type: u4
   entry:
     seq:
@@ -158,7 +198,9 @@ types:
     seq:
       - id: entry
         type: u4
-      - id: position
+      - id: shape
+        type: u4
+      - id: pieces
         type: u4
       - id: options
         type: u4
@@ -202,31 +244,3 @@ types:
         type: u8
       - id: limit_processes
         type: u8
-  position:
-    seq:
-      - id: parent
-        type: u4
-      - id: label
-        type: u4
-      - id: label_bytes
-        type: u4
-      - id: rule
-        type: u4
-      - id: pair
-        type: u4
-      - id: kind
-        type: u1
-        enum: kind
-      - id: templates
-        type: u1
-      - id: width
-        type: u1
-      - id: zero
-        type: u1
-enums:
-  kind:
-    0: root
-    1: pair
-    2: literal
-    3: int
-    4: url_path

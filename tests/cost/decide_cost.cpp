@@ -55,9 +55,9 @@ int run(const std::string& path) {
   for (std::uint32_t i = 0; i < kDecisions; ++i) {
     const auto rule = static_cast<std::uint32_t>(std::uint64_t{table.rule_count() - 1} * i / (kDecisions - 1));
     OwnedRequest request;
-    const Bytes pair = table.position(table.entry(table.rule(rule).entry).pair).label;
-    std::copy_n(pair.begin(), 32, request.agent.begin());
-    std::copy_n(pair.begin() + 32, 32, request.machine.begin());
+    const std::uint8_t* key = table.pair(table.entry(table.rule(rule).entry).pair).key;
+    std::copy_n(key, 32, request.agent.begin());
+    std::copy_n(key + 32, 32, request.machine.begin());
     for (const policyc::Token& t : policyc::rule_argv(table, rule))
       request.argv.push_back(t.kind == policyc::Token::Kind::integer ? "42" : t.text);
     const Verdict verdict = x0x::test::decide(table, request);

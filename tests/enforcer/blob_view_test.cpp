@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "policyc/emit.hpp"
@@ -31,31 +32,23 @@ policyc::Policy sample() {
 // Where the sections of a payload lie, computed apart from the reader.
 struct Layout {
   explicit Layout(const ByteVector& p) : payload(p) {
-    entries = kHeaderBytes;
+    pairs = kHeaderBytes;
+    shapes = pairs + field(kHeaderPairCount) * kPairRecordBytes;
+    templates = shapes + field(kHeaderShapeCount) * kShapeBytes;
+    entries = templates + field(kHeaderTemplateCount) * kTemplateBytes;
     rules = entries + field(kHeaderEntryCount) * kEntryBytes;
     options = rules + field(kHeaderRuleCount) * kRuleBytes;
     items = options + field(kHeaderOptionCount) * kOptionsBytes;
-    positions = items + field(kHeaderItemCount) * kTextRefBytes;
-    slots = positions + field(kHeaderPositionCount) * kPositionBytes;
-    labels = slots + field(kHeaderSlotCount) * kSlotBytes;
-    texts = labels + field(kHeaderLabelBytes);
+    slots = items + field(kHeaderItemCount) * kTextRefBytes;
+    pieces = slots + field(kHeaderSlotCount) * kSlotBytes;
+    texts = pieces + field(kHeaderPieceBytes);
   }
   std::size_t field(std::size_t offset) const { return load_u32(payload.data() + offset); }
-  std::size_t position(std::size_t i, std::size_t f) const { return positions + i * kPositionBytes + f; }
-  std::size_t label(std::size_t i) const { return labels + field(position(i, kPositionLabel)); }
-  // The first position with this kind and label.
-  std::size_t find(std::uint8_t kind, const std::string& text) const {
-    for (std::size_t i = 0; i < field(kHeaderPositionCount); ++i) {
-      const auto* at = payload.data() + label(i);
-      if (payload[position(i, kPositionKind)] == kind &&
-          std::string(at, at + field(position(i, kPositionLabelBytes))) == text)
-        return i;
-    }
-    FAIL("no such position");
-    return 0;
-  }
+  std::size_t rule(std::size_t i, std::size_t f) const { return rules + i * kRuleBytes + f; }
+  std::size_t shape(std::size_t i, std::size_t f) const { return shapes + i * kShapeBytes + f; }
+  std::size_t piece(std::size_t i) const { return pieces + field(rule(i, kRulePieces)); }
   const ByteVector& payload;
-  std::size_t entries, rules, options, items, positions, slots, labels, texts;
+  std::size_t pairs, shapes, templates, entries, rules, options, items, slots, pieces, texts;
 };
 
 void put32(ByteVector& payload, std::size_t at, std::uint32_t value) {
@@ -77,10 +70,6 @@ Fault after_header32(std::size_t field, std::uint32_t value) {
 
 Fault after_byte(std::size_t Layout::*section, std::size_t offset, std::uint8_t value) {
   return after([&](ByteVector& p, const Layout& l) { p[l.*section + offset] = value; });
-}
-
-Fault after_position(std::uint8_t kind, const std::string& label, std::size_t field, std::uint8_t value) {
-  return after([&](ByteVector& p, const Layout& l) { p[l.position(l.find(kind, label), field)] = value; });
 }
 
 }  // namespace
@@ -131,22 +120,23 @@ TEST_CASE("truncated and trailing_bytes, and counts too large for the file") {
   CHECK(after([](ByteVector& p, const Layout&) { p.resize(kHeaderBytes - 1); }) == Fault::truncated);
   CHECK(after([](ByteVector& p, const Layout&) { p.pop_back(); }) == Fault::truncated);
   CHECK(after([](ByteVector& p, const Layout&) { p.push_back(0); }) == Fault::trailing_bytes);
-  for (const std::size_t field : {kHeaderEntryCount, kHeaderRuleCount, kHeaderOptionCount, kHeaderItemCount,
-                                  kHeaderPositionCount, kHeaderSlotCount, kHeaderLabelBytes, kHeaderTextBytes})
+  for (const std::size_t field :
+       {kHeaderPairCount, kHeaderShapeCount, kHeaderTemplateCount, kHeaderEntryCount, kHeaderRuleCount,
+        kHeaderOptionCount, kHeaderItemCount, kHeaderSlotCount, kHeaderPieceBytes, kHeaderTextBytes})
     CHECK(after_header32(field, 0xffffffff) == Fault::truncated);
 }
 
 TEST_CASE("bad_count: the parts contradict each other") {
   CHECK(after([](ByteVector& p, const Layout& l) {  // twice as many slots as it should have
           put32(p, kHeaderSlotCount, static_cast<std::uint32_t>(l.field(kHeaderSlotCount) * 2));
-          p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.labels), l.field(kHeaderSlotCount) * kSlotBytes, 0);
+          p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.pieces), l.field(kHeaderSlotCount) * kSlotBytes, 0);
         }) == Fault::bad_count);
   const policyc::Policy empty = policy({});
   CHECK(after(
-            [](ByteVector& p, const Layout& l) {  // no root
-              put32(p, kHeaderPositionCount, 0);
-              p.erase(p.begin() + static_cast<std::ptrdiff_t>(l.positions),
-                      p.begin() + static_cast<std::ptrdiff_t>(l.positions + kPositionBytes));
+            [](ByteVector& p, const Layout& l) {  // no slot at all
+              put32(p, kHeaderSlotCount, 0);
+              p.erase(p.begin() + static_cast<std::ptrdiff_t>(l.slots),
+                      p.begin() + static_cast<std::ptrdiff_t>(l.pieces));
             },
             empty) == Fault::bad_count);
   CHECK(after(
@@ -156,10 +146,11 @@ TEST_CASE("bad_count: the parts contradict each other") {
             },
             empty) == Fault::bad_count);
   CHECK(after(
-            [](ByteVector& p, const Layout& l) {  // an entry and a rule, but no position for them
-              put32(p, kHeaderEntryCount, 1);
+            [](ByteVector& p, const Layout& l) {  // a rule without an entry
               put32(p, kHeaderRuleCount, 1);
-              p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.entries), kEntryBytes + kRuleBytes, 0);
+              put32(p, kHeaderSlotCount, 2);
+              p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.slots), kSlotBytes, 0);
+              p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.rules), kRuleBytes, 0);
             },
             empty) == Fault::bad_count);
 }
@@ -167,8 +158,6 @@ TEST_CASE("bad_count: the parts contradict each other") {
 TEST_CASE("bad_flags and bad_padding") {
   CHECK(after_header32(kHeaderFlags, 3) == Fault::bad_flags);
   CHECK(after_byte(&Layout::options, kOptionsFlags, 1 << 5) == Fault::bad_flags);
-  CHECK(after_header32(kHeaderZero, 1) == Fault::bad_padding);
-  CHECK(after_position(kKindLiteral, "ls", kPositionZero, 1) == Fault::bad_padding);
   CHECK(after_byte(&Layout::options, kOptionsSha256, 1) == Fault::bad_padding);
 }
 
@@ -245,48 +234,114 @@ TEST_CASE("bad_item: lists out of order, doubled, malformed, miscounted") {
   CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 4) + 1] = 0; }) == Fault::bad_item);
   CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 5) + 2] = 'x'; }) == Fault::bad_item);  // no NUL
   CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.items, kNone); }) == Fault::bad_text);
-  CHECK(after_header32(kHeaderAudienceCount, 1) == Fault::bad_item);
-  CHECK(after_header32(kHeaderAudienceCount, 3) == Fault::bad_item);
+  CHECK(after_header32(kHeaderAudienceCount, 1) == Fault::bad_text);  // the next text is not the second name's
+  CHECK(after_header32(kHeaderAudienceCount, 3) == Fault::bad_text);
   CHECK(after_header32(kHeaderAudienceCount, 0xffffffff) == Fault::bad_item);
   CHECK(after_byte(&Layout::options, kOptionsEnvCount, 1) == Fault::bad_item);
   CHECK(after_byte(&Layout::options, kOptionsEnvCount + 3, 0xff) == Fault::bad_item);
   CHECK(after_byte(&Layout::options, kOptionsFirstItem, 0) == Fault::bad_item);
 }
 
-TEST_CASE("an audience larger than all items cannot be wrapped round by a huge list") {
+TEST_CASE("lists longer than all items cannot wrap round") {
   CHECK(after([](ByteVector& p, const Layout& l) {
-          const auto items = static_cast<std::uint32_t>(l.field(kHeaderItemCount));
-          put32(p, kHeaderAudienceCount, items + 5);
-          put32(p, l.options + kOptionsFirstItem, items + 5);
-          put32(p, l.options + kOptionsEnvCount,
-                0xfffffffb - static_cast<std::uint32_t>(l.field(l.options + kOptionsWritableCount) +
-                                                        l.field(l.options + kOptionsAllowCount)));
+          put32(p, kHeaderAudienceCount, static_cast<std::uint32_t>(l.field(kHeaderItemCount) + 5));
+        }) == Fault::bad_item);
+  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.options + kOptionsEnvCount, 0xfffffffe); }) ==
+        Fault::bad_item);
+  CHECK(after([](ByteVector& p, const Layout& l) {  // one item more than the lists hold
+          put32(p, kHeaderItemCount, static_cast<std::uint32_t>(l.field(kHeaderItemCount) + 1));
+          p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.slots), kTextRefBytes, 0xff);
         }) == Fault::bad_item);
 }
 
 TEST_CASE("bad_entry and bad_rule: entries and rules that point to the wrong place") {
-  CHECK(after_byte(&Layout::entries, kEntryPair, 0) == Fault::bad_entry);
+  CHECK(after_byte(&Layout::entries, kEntryPair, 1) == Fault::bad_entry);  // before pair 0 has been named
   CHECK(after_byte(&Layout::entries, kEntryPair + 3, 0xff) == Fault::bad_entry);
   CHECK(after_byte(&Layout::entries, kEntryFirstRule, 1) == Fault::bad_entry);
   CHECK(after_byte(&Layout::entries, kEntryBytes + kEntryFirstRule, 0) == Fault::bad_entry);
   CHECK(after_byte(&Layout::entries, kEntryBytes + kEntryFirstRule, 7) == Fault::bad_entry);
   CHECK(after_byte(&Layout::entries, kEntryBytes + kEntryFirstRule, 4) == Fault::bad_rule);
   CHECK(after_byte(&Layout::entries, kEntryBytes + kEntryFirstRule, 6) == Fault::bad_rule);
-  CHECK(after_byte(&Layout::entries, kEntryPair, 2) == Fault::bad_rule);
   CHECK(after_byte(&Layout::rules, kRuleEntry, 1) == Fault::bad_rule);
   CHECK(after_byte(&Layout::rules, kRuleOptions, 0) == Fault::bad_rule);
   CHECK(after_byte(&Layout::rules, 4 * kRuleBytes + kRuleOptions, 1) == Fault::bad_rule);
-  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.rules + 4 * kRuleBytes + kRuleOptions, kNone); }) ==
-        Fault::bad_rule);
-  policyc::Policy twice = policy({entry(1, 1, {{"a"}, {"a"}, {"b"}})});
-  const auto second = [](std::uint32_t position) {
-    return [=](ByteVector& p, const Layout& l) { put32(p, l.rules + kRuleBytes + kRulePosition, position); };
+  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.rule(4, kRuleOptions), kNone); }) == Fault::bad_rule);
+  // A shape of another pair, no shape at all, and a shape that a later rule is said to use first.
+  const policyc::Policy source = policy({entry(1, 1, {{"a"}, {"a"}, {"b", "c"}}), entry(2, 2, {{"a"}})});
+  const auto second = [](std::uint32_t shape) {
+    return [=](ByteVector& p, const Layout& l) { put32(p, l.rule(1, kRuleShape), shape); };
   };
-  CHECK(after(second(3), twice) == Fault::bad_rule);  // b, whose first rule is a later one
-  CHECK(after(second(1), twice) == Fault::bad_rule);  // the pair itself
-  CHECK(after(second(0), twice) == Fault::bad_rule);
-  CHECK(after(second(4), twice) == Fault::bad_rule);
-  CHECK(after(second(0xffffffff), twice) == Fault::bad_rule);
+  CHECK(after(second(2), source) == Fault::bad_rule);
+  CHECK(after(second(0xffffffff), source) == Fault::bad_rule);
+  CHECK(after(second(1), source) == Fault::bad_rule);
+  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.shape(0, kShapeFirstRule), 1); }, source) ==
+        Fault::bad_rule);
+}
+
+TEST_CASE("bad_pair: pairs nobody names, and shapes that are not theirs") {
+  CHECK(after_byte(&Layout::entries, kEntryBytes + kEntryPair, 0) == Fault::bad_pair);  // the second is left over
+  CHECK(after_byte(&Layout::entries, kEntryBytes + kEntryPair, 2) == Fault::bad_entry);
+  CHECK(after_byte(&Layout::pairs, kPairRecordFirstShape, 1) == Fault::bad_pair);
+  CHECK(after_byte(&Layout::pairs, kPairRecordShapeCount, 0) == Fault::bad_pair);
+  CHECK(after_byte(&Layout::pairs, kPairRecordShapeCount + 3, 0xff) == Fault::bad_pair);
+  CHECK(after_byte(&Layout::pairs, kPairRecordBytes + kPairRecordShapeCount, 2) == Fault::bad_pair);
+}
+
+TEST_CASE("bad_shape: argc, templates and the rule that uses it first") {
+  // The sample's first pair: ls | get /a/x, get <INT>, get /a<URL_PATH> | get 7 z
+  CHECK(after_byte(&Layout::shapes, kShapeArgc, 0) == Fault::bad_shape);
+  CHECK(after_byte(&Layout::shapes, kShapeArgc + 1, 0x80) == Fault::bad_shape);
+  CHECK(after_byte(&Layout::shapes, kShapeFirstRule, 0) == Fault::bad_shape);
+  CHECK(after_byte(&Layout::shapes, kShapeFirstRule, 7) == Fault::bad_shape);
+  CHECK(after_byte(&Layout::shapes, kShapeFirstTemplate, 1) == Fault::bad_shape);
+  CHECK(after_byte(&Layout::shapes, kShapeTemplateCount, 3) == Fault::bad_shape);
+  CHECK(after_byte(&Layout::shapes, kShapeTemplateCount + 3, 0xff) == Fault::bad_shape);
+  CHECK(after_byte(&Layout::templates, kTemplateToken, 0) == Fault::bad_shape);  // argv[0]
+  CHECK(after_byte(&Layout::templates, kTemplateToken, 2) == Fault::bad_shape);  // after the last token
+  CHECK(after([](ByteVector& p, const Layout& l) {                               // a shape that no pair has
+          put32(p, kHeaderShapeCount, static_cast<std::uint32_t>(l.field(kHeaderShapeCount) + 1));
+          p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.templates), kShapeBytes, 0);
+        }) == Fault::bad_shape);
+  CHECK(after([](ByteVector& p, const Layout& l) {  // a template that no shape has
+          put32(p, kHeaderTemplateCount, static_cast<std::uint32_t>(l.field(kHeaderTemplateCount) + 1));
+          p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.entries), kTemplateBytes, 0);
+        }) == Fault::bad_shape);
+  const policyc::Policy two = policy({entry(1, 1, {{"a", "<INT>", "<INT>"}})});
+  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.templates + kTemplateToken, 2); }, two) ==
+        Fault::bad_shape);  // one token twice
+}
+
+TEST_CASE("bad_order: shapes of a pair unsorted or doubled") {
+  CHECK(after_byte(&Layout::shapes, kShapeArgc, 3) == Fault::bad_order);
+  CHECK(after_byte(&Layout::shapes, 4 * kShapeBytes + kShapeArgc, 1) == Fault::bad_order);
+  const policyc::Policy urls = policy({entry(1, 1, {{"a", "/<URL_PATH>"}, {"a", "/b<URL_PATH>"}})});
+  const auto second = [](std::uint32_t bytes) {
+    return [=](ByteVector& p, const Layout& l) { put32(p, l.templates + kTemplateBytes + kTemplatePieceBytes, bytes); };
+  };
+  CHECK(after(second(2), urls) == Fault::bad_order);  // equal
+  CHECK(after(second(1), urls) == Fault::bad_order);
+  const policyc::Policy prefix = policy({entry(1, 1, {{"a", "<INT>", "b"}, {"a", "<INT>", "<INT>"}})});
+  CHECK(after(  // the shape with one template more comes first
+            [](ByteVector& p, const Layout& l) {
+              put32(p, l.shape(0, kShapeFirstRule), 1);
+              put32(p, l.shape(1, kShapeFirstRule), 0);
+              put32(p, l.rule(0, kRuleShape), 1);
+              put32(p, l.rule(1, kRuleShape), 0);
+              put32(p, l.shape(0, kShapeTemplateCount), 2);
+              put32(p, l.shape(1, kShapeTemplateCount), 1);
+              put32(p, l.shape(1, kShapeFirstTemplate), 2);
+              put32(p, l.templates + kTemplateBytes + kTemplateToken, 2);
+              put32(p, l.templates + 2 * kTemplateBytes + kTemplateToken, 1);
+            },
+            prefix) == Fault::bad_order);
+}
+
+TEST_CASE("too_many_shapes: the bound on what a decision may try") {
+  std::vector<std::vector<std::string>> argvs;
+  for (std::size_t i = 0; i < kMaxShapes; ++i) argvs.push_back({"a", std::string(i, 'x') + "<URL_PATH>"});
+  CHECK(open_policy(policy({entry(1, 1, argvs), entry(2, 2, argvs)})).fault == Fault::none);
+  argvs.push_back({"a"});
+  CHECK(open_policy(policy({entry(1, 1, argvs)})).fault == Fault::too_many_shapes);
 }
 
 TEST_CASE("bad_options: a record that says nothing, or a list that is not announced") {
@@ -297,103 +352,98 @@ TEST_CASE("bad_options: a record that says nothing, or a list that is not announ
   CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.options + kOptionsFlags, 0); }) == Fault::bad_options);
 }
 
-TEST_CASE("bad_position: kinds, pairs and rules in the wrong place") {
-  CHECK(after_position(kKindRoot, "", kPositionParent, 1) == Fault::bad_position);
-  CHECK(after_position(kKindRoot, "", kPositionRule, 0) == Fault::bad_position);
-  CHECK(after_position(kKindRoot, "", kPositionPair, 1) == Fault::bad_position);
-  CHECK(after_position(kKindRoot, "", kPositionKind, 1) == Fault::bad_position);
-  CHECK(after_position(kKindLiteral, "get", kPositionKind, 5) == Fault::bad_position);
-  CHECK(after_position(kKindLiteral, "get", kPositionKind, kKindPair) == Fault::bad_position);
-  CHECK(after_position(kKindLiteral, "get", kPositionPair, 2) == Fault::bad_position);
-  CHECK(after_position(kKindLiteral, "z", kPositionRule, 2) == Fault::bad_position);
-  CHECK(after_position(kKindLiteral, "z", kPositionRule + 3, 0x7f) == Fault::bad_position);
-  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.position(1, kPositionRule), 0); }) ==
-        Fault::bad_position);
-  CHECK(after_position(kKindLiteral, "get", kPositionTemplates, 1) == Fault::bad_position);
-  CHECK(after_position(kKindLiteral, "z", kPositionTemplates, 1) == Fault::bad_position);
-  CHECK(after([](ByteVector& p, const Layout& l) {  // a leaf no rule ends at
-          put32(p, l.position(l.find(kKindLiteral, "/a/x"), kPositionRule), kNone);
-        }) == Fault::bad_position);
-}
-
-TEST_CASE("bad_label: offsets, terminators and contents of tokens") {
-  CHECK(after_position(kKindLiteral, "get", kPositionLabel, 0) == Fault::bad_label);
-  CHECK(after_position(kKindLiteral, "get", kPositionLabelBytes, 2) == Fault::bad_label);
-  CHECK(after_position(kKindLiteral, "get", kPositionLabelBytes + 3, 0xff) == Fault::bad_label);
-  const auto replaced = [](std::uint8_t kind, const std::string& from, std::size_t at, char to) {
-    return after(
-        [&](ByteVector& p, const Layout& l) { p[l.label(l.find(kind, from)) + at] = static_cast<std::uint8_t>(to); });
+TEST_CASE("bad_piece: offsets, terminators and contents of tokens") {
+  CHECK(after_byte(&Layout::rules, kRulePieces, 1) == Fault::bad_piece);
+  CHECK(after_byte(&Layout::rules, kRuleBytes + kRulePieces, 3) == Fault::bad_piece);
+  CHECK(after_byte(&Layout::rules, kRuleBytes + kRulePieces, 6) == Fault::bad_piece);
+  CHECK(after_byte(&Layout::rules, kRuleBytes + kRulePieces + 3, 0xff) == Fault::bad_piece);
+  CHECK(after_byte(&Layout::rules, 2 * kRuleBytes + kRulePieces, 0) == Fault::bad_piece);
+  const auto replaced = [](std::size_t rule, std::size_t at, char to) {
+    return after([&](ByteVector& p, const Layout& l) { p[l.piece(rule) + at] = static_cast<std::uint8_t>(to); });
   };
-  CHECK(replaced(kKindLiteral, "get", 1, ';') == Fault::bad_label);
-  CHECK(replaced(kKindLiteral, "get", 1, '\0') == Fault::bad_label);
-  CHECK(replaced(kKindLiteral, "get", 1, '/') == Fault::bad_label);  // argv[0] relative
-  CHECK(replaced(kKindLiteral, "get", 3, 'x') == Fault::bad_label);  // the NUL is gone
-  CHECK(replaced(kKindLiteral, "z", 0, '\xff') == Fault::bad_label);
-  CHECK(replaced(kKindUrlPath, "/a/", 2, 'b') == Fault::bad_label);  // no slash at its end
-  CHECK(open_policy(policy({entry(1, 1, {{""}})})).fault == Fault::bad_label);
-  CHECK(open_policy(policy({entry(1, 1, {{"<INT>"}})})).fault == Fault::bad_label);
-  CHECK(open_policy(policy({entry(1, 1, {{"/x<URL_PATH>"}})})).fault == Fault::bad_label);
-  CHECK(open_policy(policy({entry(1, 1, {{"a", std::string(kMaxTokenBytes + 1, 'x')}})})).fault == Fault::bad_label);
+  CHECK(replaced(0, 1, ';') == Fault::bad_piece);
+  CHECK(replaced(0, 1, '\0') == Fault::bad_piece);
+  CHECK(replaced(0, 1, '/') == Fault::bad_piece);  // argv[0] relative
+  CHECK(replaced(0, 3, 'x') == Fault::bad_piece);  // a NUL is gone
+  CHECK(replaced(0, 4, 'x') == Fault::bad_piece);  // the last NUL is gone
+  CHECK(replaced(3, 6, '\xff') == Fault::bad_piece);
+  CHECK(replaced(1, 6, 'b') == Fault::bad_piece);  // /a<URL_PATH>: no slash at its end
+  CHECK(open_policy(policy({entry(1, 1, {{""}})})).fault == Fault::bad_piece);
+  CHECK(open_policy(policy({entry(1, 1, {{"a", std::string(kMaxTokenBytes + 1, 'x')}})})).fault == Fault::bad_piece);
   CHECK(open_policy(policy({entry(1, 1, {{"a", std::string(kMaxTokenBytes, 'x')}})})).fault == Fault::none);
-  CHECK(after([](ByteVector& p, const Layout& l) {  // one label more than there are positions
-          put32(p, kHeaderLabelBytes, static_cast<std::uint32_t>(l.field(kHeaderLabelBytes) + 1));
+  CHECK(open_policy(policy({entry(1, 1, {{"<INT>"}})})).fault == Fault::bad_shape);
+  CHECK(open_policy(policy({entry(1, 1, {{"/x<URL_PATH>"}})})).fault == Fault::bad_shape);
+  CHECK(after([](ByteVector& p, const Layout& l) {  // one byte more than the rules use
+          put32(p, kHeaderPieceBytes, static_cast<std::uint32_t>(l.field(kHeaderPieceBytes) + 1));
           p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.texts), 0);
-        }) == Fault::bad_label);
-  CHECK(after([](ByteVector& p, const Layout& l) {  // an <INT> with a label
-          const std::size_t at = l.find(kKindInt, "");
-          put32(p, l.position(at, kPositionLabelBytes), 1);
-          for (std::size_t i = at + 1; i < l.field(kHeaderPositionCount); ++i)
-            put32(p, l.position(i, kPositionLabel),
-                  static_cast<std::uint32_t>(l.field(l.position(i, kPositionLabel)) + 1));
-          put32(p, kHeaderLabelBytes, static_cast<std::uint32_t>(l.field(kHeaderLabelBytes) + 1));
-          p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.label(at)), 'x');
-        }) == Fault::bad_label);
+        }) == Fault::bad_piece);
+  // A template's piece is as long as its shape says: `get <INT>` with a byte, `get /a<URL_PATH>` with one more or
+  // fewer.
+  CHECK(after_byte(&Layout::templates, kTemplatePieceBytes, 1) == Fault::bad_piece);
+  CHECK(after_byte(&Layout::templates, kTemplateBytes + kTemplatePieceBytes, 2) == Fault::bad_piece);
+  CHECK(after_byte(&Layout::templates, kTemplateBytes + kTemplatePieceBytes, 4) == Fault::bad_piece);
+  CHECK(after_byte(&Layout::templates, kTemplateBytes + kTemplatePieceBytes + 3, 0xff) == Fault::bad_piece);
 }
 
-TEST_CASE("bad_order: siblings unsorted or doubled, parents out of order") {
-  const policyc::Policy source = policy({entry(1, 1, {{"a"}, {"b"}, {"c", "d"}})});
-  const auto rename = [](const std::string& from, char to) {
-    return
-        [=](ByteVector& p, const Layout& l) { p[l.label(l.find(kKindLiteral, from))] = static_cast<std::uint8_t>(to); };
-  };
-  CHECK(after(rename("b", 'a'), source) == Fault::bad_order);
-  CHECK(after(rename("b", 'A'), source) == Fault::bad_order);
-  const auto reparent = [](std::uint32_t parent) {
-    return [=](ByteVector& p, const Layout& l) {
-      put32(p, l.position(l.find(kKindLiteral, "d"), kPositionParent), parent);
-    };
-  };
-  CHECK(after(reparent(0), source) == Fault::bad_order);
-  CHECK(after(reparent(5), source) == Fault::bad_order);   // itself
-  CHECK(after(reparent(99), source) == Fault::bad_order);  // nowhere
-  CHECK(after_position(kKindInt, "", kPositionKind, kKindLiteral) == Fault::bad_order);
-}
-
-TEST_CASE("bad_width: the bound on live positions") {
-  CHECK(after_position(kKindLiteral, "get", kPositionWidth, 1) == Fault::bad_width);
-  CHECK(after_position(kKindLiteral, "get", kPositionWidth, 3) == Fault::bad_width);
-  CHECK(after_position(kKindLiteral, "z", kPositionWidth, 0) == Fault::bad_width);
-  CHECK(after_position(kKindLiteral, "z", kPositionWidth, 2) == Fault::bad_width);
-}
-
-TEST_CASE("bad_slot: an index that is not the one its positions make") {
-  const auto change_slot = [](std::uint32_t from_nth, std::uint32_t value) {
+TEST_CASE("bad_slot: an index that is not the one its pairs and rules make") {
+  const auto change_slot = [](std::uint32_t nth, std::size_t field, std::uint32_t value) {
     return after([&](ByteVector& p, const Layout& l) {
-      for (std::size_t at = l.slots, nth = 0; at < l.labels; at += kSlotBytes)
-        if (l.field(at) != 0 && nth++ == from_nth) put32(p, at, value);
+      std::uint32_t seen = 0;
+      for (std::size_t at = l.slots; at < l.pieces; at += kSlotBytes)
+        if (l.field(at + kSlotNumber) != 0 && seen++ == nth) put32(p, at + field, value);
     });
   };
-  CHECK(change_slot(0, 0) == Fault::bad_slot);
-  CHECK(change_slot(1, 0xffffffff) == Fault::bad_slot);
-  CHECK(after([](ByteVector& p, const Layout& l) {  // one position in two slots
-          for (std::size_t at = l.slots; at < l.labels; at += kSlotBytes)
-            if (l.field(at) == 0) return put32(p, at, 3);
+  for (std::uint32_t nth = 0; nth < 9; ++nth) {  // 2 pairs, 7 rules
+    CHECK(change_slot(nth, kSlotNumber, 0) == Fault::bad_slot);
+    CHECK(change_slot(nth, kSlotNumber, 10) == Fault::bad_slot);
+    CHECK(change_slot(nth, kSlotNumber, 0xffffffff) == Fault::bad_slot);
+    CHECK(change_slot(nth, kSlotTag, 5) == Fault::bad_slot);
+  }
+  const auto fill_empty = [](std::size_t field, std::uint32_t value) {
+    return after([&](ByteVector& p, const Layout& l) {
+      for (std::size_t at = l.slots; at < l.pieces; at += kSlotBytes)
+        if (l.field(at + kSlotNumber) == 0) return put32(p, at + field, value);
+    });
+  };
+  CHECK(fill_empty(kSlotNumber, 3) == Fault::bad_slot);  // one rule in two slots
+  CHECK(fill_empty(kSlotTag, 1) == Fault::bad_slot);     // a tag without a number
+  CHECK(after([](ByteVector& p, const Layout& l) {       // one pair twice
+          std::copy_n(p.begin() + static_cast<std::ptrdiff_t>(l.pairs), kPairBytes,
+                      p.begin() + static_cast<std::ptrdiff_t>(l.pairs + kPairRecordBytes));
         }) == Fault::bad_slot);
+}
+
+TEST_CASE("bad_slot: of equal rules only the first is indexed, and neighbours stand in order") {
+  // All in one slot's neighbourhood: a table this small has few homes.
+  std::vector<std::vector<std::string>> argvs;
+  for (char c = 'a'; c <= 'p'; ++c) argvs.push_back({std::string(1, c)});
+  argvs.push_back({"a"});
+  const policyc::Policy source = policy({entry(1, 1, argvs)});
+  CHECK(open_policy(source).fault == Fault::none);
+  CHECK(after(  // the equal rule takes the place of the first
+            [](ByteVector& p, const Layout& l) {
+              for (std::size_t at = l.slots; at < l.pieces; at += kSlotBytes)
+                if (l.field(at + kSlotNumber) == 2) put32(p, at + kSlotNumber, 18);
+            },
+            source) == Fault::bad_slot);
+  std::size_t swapped = 0;
+  const ByteVector original = policyc::emit(source);
+  const Layout l(original);
+  for (std::size_t at = l.slots; at + kSlotBytes < l.pieces; at += kSlotBytes) {
+    if (l.field(at + kSlotNumber) == 0 || l.field(at + kSlotBytes + kSlotNumber) == 0) continue;
+    ByteVector payload = original;
+    std::swap_ranges(payload.begin() + static_cast<std::ptrdiff_t>(at),
+                     payload.begin() + static_cast<std::ptrdiff_t>(at + kSlotBytes),
+                     payload.begin() + static_cast<std::ptrdiff_t>(at + kSlotBytes));
+    CHECK(open_signed(payload).fault == Fault::bad_slot);
+    ++swapped;
+  }
+  CHECK(swapped > 0);
 }
 
 TEST_CASE("the hash of the index is the one the format document gives") {
   // docs/format.md shows these values; they are on disk.
-  CHECK(hash_label(bytes("")) == hash_label({}));
-  CHECK(hash_label(bytes("a")) != hash_label(bytes(std::string("a\0", 2))));
-  for (const std::uint32_t mask : {0u, 1u, 255u}) CHECK(home_slot(7, kKindInt, hash_label({}), mask) <= mask);
+  CHECK(hash_bytes(0, bytes("ls")) == 0xfe985ee8b642bac4);
+  CHECK(hash_bytes(0, bytes("systemctl")) == 0xb72c7690fef1683f);
+  CHECK(hash_bytes(kHashPair, ByteVector(64, 0xab)) == 0xbc795f8f6d04f6ac);
 }

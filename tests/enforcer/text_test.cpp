@@ -12,20 +12,46 @@ using namespace x0x::test;
 
 namespace {
 
-// What the decider concludes from url_tail_start for a bare <URL_PATH>.
-bool is_url_path(const std::string& token) {
-  return !token.empty() && token[0] == '/' && url_tail_start(bytes(token)) <= 1;
+bool is_url_path(const std::string& token) { return token.starts_with('/') && is_url_tail(bytes(token).subspan(1)); }
+
+bool splits(const std::string& block, std::uint32_t argc) {
+  Argv argv;
+  return argv.split(bytes(block), argc);
 }
 
 }  // namespace
 
-TEST_CASE("forbidden bytes are the nine of the contract and no other") {
-  const std::string forbidden(";|&><`$\n\0", 9);
+TEST_CASE("forbidden bytes are the nine of the contract, the one that stands for a NUL, and no other") {
+  const std::string forbidden(";|&><`$\n\0\xff", 10);
   for (int b = 0; b < 256; ++b) {
-    const std::string token(1, static_cast<char>(b));
-    CHECK_MESSAGE(has_forbidden_byte(bytes("x" + token + "y")) == (forbidden.find(token) != std::string::npos), b);
+    const std::string token(1, static_cast<char>(b)), block = "x" + token + std::string("y\0", 2);
+    CHECK_MESSAGE(splits(block, 1) == (forbidden.find(token) == std::string::npos), b);
   }
-  CHECK_FALSE(has_forbidden_byte({}));
+}
+
+TEST_CASE("an argv block is taken apart at its NULs, as many as there are tokens") {
+  const std::string block("ls\0\0-l\0", 7);
+  Argv argv;
+  REQUIRE(argv.split(bytes(block), 3));
+  CHECK(as_text(argv.token(0)) == "ls");
+  CHECK(as_text(argv.token(1)) == "");
+  CHECK(as_text(argv.token(2)) == "-l");
+  for (const std::uint32_t argc : {0u, 1u, 2u, 4u, 0xffffffffu}) CHECK_FALSE(splits(block, argc));
+  CHECK_FALSE(splits(block + "x", 3));  // the last token goes on
+  CHECK(splits("", 0));
+  CHECK_FALSE(splits("", 1));
+  CHECK_FALSE(splits("x", 0));
+}
+
+TEST_CASE("an argv longer than any rule is still looked through") {
+  for (const std::uint32_t argc : {blob::kMaxArgc, blob::kMaxArgc + 1, 5000u}) {
+    std::string block;
+    for (std::uint32_t i = 0; i < argc; ++i) block += std::string("t\0", 2);
+    CHECK(splits(block, argc));
+    CHECK_FALSE(splits(block, argc - 1));
+    block[block.size() - 2] = ';';
+    CHECK_FALSE(splits(block, argc));
+  }
 }
 
 TEST_CASE("<INT> agrees with RE2 on every string of up to 7 characters over a reduced alphabet") {

@@ -10,38 +10,56 @@ using namespace x0x;
 using namespace x0x::test;
 using policyc::lower;
 
-TEST_CASE("an empty policy is a root and nothing else") {
-  const policyc::Trie trie = lower(policy({}));
-  CHECK(trie.positions.size() == 1);
+namespace {
+
+// One more than a pair may have when `count` is kMaxShapes + 1.
+std::vector<std::vector<std::string>> shapes(std::size_t count) {
+  std::vector<std::vector<std::string>> argvs;
+  for (std::size_t i = 0; i < count; ++i) argvs.push_back({"get", std::string(i, 'x') + "<URL_PATH>"});
+  return argvs;
+}
+
+}  // namespace
+
+TEST_CASE("an empty policy has no pair and no shape") {
+  const policyc::Lowered lowered = lower(policy({}));
+  CHECK(lowered.pairs.empty());
+  CHECK(lowered.shapes.empty());
   CHECK(open_policy(policy({})).fault == Fault::none);
 }
 
-TEST_CASE("shared beginnings are stored once") {
-  const policyc::Trie trie = lower(policy({entry(1, 1, {{"a", "b", "c"}, {"a", "b", "d"}, {"a", "x"}})}));
-  CHECK(trie.positions.size() == 1 + 1 + 1 + 2 + 2);
-  CHECK(trie.rule_positions == std::vector<std::uint32_t>{5, 6, 4});
+TEST_CASE("pieces are the fixed bytes of each token and a NUL") {
+  const policyc::Lowered lowered = lower(policy({entry(1, 1, {{"a", "<INT>", "h:1<URL_PATH>", ""}})}));
+  CHECK(lowered.rules[0].pieces == std::string("a\0\0h:1/\0\0", 9));
+  REQUIRE(lowered.shapes.size() == 1);
+  CHECK(lowered.shapes[0].argc == 4);
+  CHECK(lowered.shapes[0].templates == std::vector<policyc::LoweredTemplate>{{1, 0}, {2, 4}});
 }
 
-TEST_CASE("the order of entries changes rule numbers, not the shape of the trie") {
-  const policyc::Trie one = lower(policy({entry(1, 1, {{"a"}, {"b", "<INT>"}}), entry(2, 1, {{"c"}})}));
-  const policyc::Trie two = lower(policy({entry(2, 1, {{"c"}}), entry(1, 1, {{"b", "<INT>"}, {"a"}})}));
-  REQUIRE(one.positions.size() == two.positions.size());
-  for (std::size_t i = 0; i < one.positions.size(); ++i) {
-    CHECK(one.positions[i].label == two.positions[i].label);
-    CHECK(one.positions[i].parent == two.positions[i].parent);
-  }
-  CHECK(one.rule_positions != two.rule_positions);
+TEST_CASE("rules that differ only in their texts share a shape, also across entries of a pair") {
+  const policyc::Lowered lowered = lower(policy({entry(1, 1, {{"a", "b"}, {"c", "d"}, {"a", "<INT>"}}),
+                                                 entry(2, 1, {{"a", "b"}}), entry(1, 1, {{"e", "f"}, {"g"}})}));
+  CHECK(lowered.entry_pairs == std::vector<std::uint32_t>{0, 1, 0});
+  REQUIRE(lowered.shapes.size() == 4);  // g | a b, a <INT> | and the other pair's
+  CHECK(lowered.pairs[0].shape_count == 3);
+  CHECK(lowered.pairs[1].first_shape == 3);
+  CHECK(lowered.first_rules == std::vector<std::uint32_t>{5, 0, 2, 3});
+  std::vector<std::uint32_t> used;
+  for (const policyc::LoweredRule& rule : lowered.rules) used.push_back(rule.shape);
+  CHECK(used == std::vector<std::uint32_t>{1, 1, 2, 3, 1, 0});
 }
 
-TEST_CASE("sixteen live positions are compiled, seventeen are refused with the rule that is too much") {
-  std::vector<std::vector<std::string>> argvs;
-  std::string prefix;
-  for (int i = 0; i < 16; ++i, prefix += "/a") argvs.push_back({"get", prefix + "<URL_PATH>"});
-  CHECK_FALSE(lower(policy({entry(1, 1, argvs)})).too_ambiguous.has_value());
-  CHECK(open_policy(policy({entry(1, 1, argvs)})).fault == Fault::none);
-  argvs.push_back({"get", prefix + "<URL_PATH>"});
-  const policyc::Trie trie = lower(policy({entry(1, 1, {{"ls"}}), entry(1, 1, argvs), entry(1, 1, {{"ps"}})}));
-  REQUIRE(trie.too_ambiguous.has_value());
-  CHECK(*trie.too_ambiguous == 17);
-  CHECK(open_policy(policy({entry(1, 1, argvs)})).fault == Fault::bad_width);
+TEST_CASE("the order of commands changes rule numbers, not the shapes of a pair") {
+  const policyc::Lowered one = lower(policy({entry(1, 1, {{"a"}, {"b", "<INT>"}, {"c", "d"}})}));
+  const policyc::Lowered two = lower(policy({entry(1, 1, {{"c", "d"}, {"b", "<INT>"}, {"a"}})}));
+  CHECK(one.shapes == two.shapes);
+  CHECK(one.first_rules != two.first_rules);
+}
+
+TEST_CASE("as many shapes as a pair may have are compiled, one more is refused with the rule that is too much") {
+  const auto most = shapes(blob::kMaxShapes), more = shapes(blob::kMaxShapes + 1);
+  CHECK_FALSE(lower(policy({entry(1, 1, most)})).one_too_many.has_value());
+  const policyc::Lowered lowered = lower(policy({entry(1, 1, {more[0]}), entry(1, 1, more), entry(1, 1, {{"ps"}})}));
+  REQUIRE(lowered.one_too_many.has_value());
+  CHECK(*lowered.one_too_many == blob::kMaxShapes + 1);
 }
