@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -423,6 +424,21 @@ class Records(AuditCase):
         events = {event["title"]: event["properties"] for event in SCHEMA["oneOf"]}
         self.assertEqual(events["warning"]["kind"]["enum"], wire.WARNINGS)
         self.assertEqual(events["denial"]["reason"]["enum"], wire.DENIALS)
+
+    def test_the_document_names_every_field_event_and_break(self):
+        text = (ROOT / "docs/audit.md").read_text()
+        words = {field for event in SCHEMA["oneOf"] for field in event["properties"]}
+        words |= {event["title"] for event in SCHEMA["oneOf"]}
+        breaks = re.search(r"#define X0X_AUDIT_BREAKS.*?\n\n", (ROOT / "policyc/audit_chain.hpp").read_text(), re.S)[0]
+        words |= set(re.findall(r"B\((\w+)\)", breaks))
+        self.assertGreater(len(words), 40)
+        self.assertEqual({word for word in words if f"`{word}`" not in text}, set())
+
+    def test_every_line_shown_in_the_document_is_a_line(self):
+        lines = re.findall(r'^\{"seq".*\}$', (ROOT / "docs/audit.md").read_text(), re.M)
+        self.assertGreater(len(lines), 3)
+        for line in lines:
+            VALIDATOR.validate(json.loads(line))
 
 
 if __name__ == "__main__":
