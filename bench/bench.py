@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures x0x-policy against what its users would pick instead.
 
-  bench.py [PART …] [--json FILE]     measure; exit status 1 when a goal is missed
-  bench.py --docs                     measure everything, then write docs/performance.{json,svg,md}
-  bench.py --render [--check]         write the document again from docs/performance.json, or only compare
+  ./dev bench [PART …] [--json FILE]  measure; exit status 1 when a goal is missed
+  ./dev bench --docs                  measure everything, then write docs/performance.{json,svg,md}
+  ./dev bench --render [--check]      write the document again from docs/performance.json, or only compare
 
 A row is a ratio, taken in one run: both sides in turn, round after round, and the median of the rounds' ratios with the middle
 half beside it. So a noisy machine hurts both sides alike, and no row depends on how fast the machine is. What cannot be measured
@@ -128,7 +128,7 @@ def measure(lab, names):
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
     parser.add_argument("--json", metavar="FILE", help="write the figures")
     parser.add_argument("--docs", action="store_true", help="write docs/performance.{json,svg,md}")

@@ -195,5 +195,5 @@ SetEnv HOME={home}\nPidFile none\nStrictModes no\nUsePAM no\nPasswordAuthenticat
         except FileNotFoundError:
             raise NotMeasured(f"{words[0]} is not installed") from None
         if tried.returncode != 0:
-            raise NotMeasured(f"{words[0]} may not run here: {tried.stderr.decode().strip().splitlines()[-1:]}")
+            raise NotMeasured((tried.stderr.decode().strip().splitlines() or [f"{words[0]}: exit status {tried.returncode}"])[-1])
         return list(words)
