@@ -58,6 +58,7 @@ std::vector<std::unique_ptr<LineReader>> open_in_order(const std::vector<std::st
   }
   std::ranges::stable_sort(logs, {}, [](const Log& log) { return std::pair(log.first_seq, log.reader->modified()); });
   std::vector<std::unique_ptr<LineReader>> ordered;
+  ordered.reserve(logs.size());
   for (Log& log : logs) ordered.push_back(std::move(log.reader));
   return ordered;
 }

@@ -368,6 +368,22 @@ class Records(AuditCase):
         self.assertEqual(again[4]["reason"], "shell_metachar_in_argv")
         self.assertIn("2 allowed, 3 denied, 0 decided otherwise than logged", done.stderr)
 
+    def test_verify_has_three_exit_statuses(self):
+        node, connection = self.started(["echo", "<INT>"])
+        self.assert_ok(connection.run(["echo", "1"]))
+        node.stop()
+        done = run(POLICYC, "audit", "verify", node.log)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        head = re.search(r"^  head +([0-9a-f]{64})$", done.stdout, re.M)[1]
+        self.assertEqual(run(POLICYC, "audit", "verify", node.log, "--head", head, "--min-seq", "4").returncode, 0)
+        self.assertEqual(run(POLICYC, "audit", "verify", node.log, "--min-seq", "5").returncode, 1)
+        node.log.write_bytes(node.log.read_bytes().replace(b'"echo","1"', b'"echo","2"'))
+        done = run(POLICYC, "audit", "verify", node.log)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn(f"{node.log}:2: line_changed: ", done.stderr)
+        for arguments in (["verify"], [], ["verify", node.log, "--head", "12"], ["verify", node.directory / "none"]):
+            self.assertEqual(run(POLICYC, "audit", *arguments).returncode, 2, arguments)
+
     @slow
     def test_every_event_there_is_looks_as_the_schema_says(self):
         node = self.node(["echo", "<INT>"])
