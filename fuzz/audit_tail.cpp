@@ -27,7 +27,8 @@ AuditTail find_tail_slowly(std::string_view text) {
 X0X_FUZZ(audit_tail) {
   const std::string text(fuzz::as_text({data, size}));
   const AuditTail found = find_tail(text), expected = find_tail_slowly(text);
-  fuzz::promise(found.record.data() == expected.record.data() && found.record == expected.record, "the last whole line");
+  fuzz::promise(found.record.data() == expected.record.data() && found.record == expected.record,
+                "the last whole line");
   fuzz::promise(found.torn == expected.torn, "how much was torn");
   fuzz::promise(found.unended == expected.unended, "whether the last line has no end");
   const std::string ended = found.unended ? text + "~\n" : text;
