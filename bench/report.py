@@ -26,7 +26,7 @@ def row(part, what, against, goal, samples=None, reason="", unit="×", ours="", 
 
 
 def number(value, unit):
-    digits = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    digits = f"{value:,.0f}" if value >= 100 else f"{value:.4g}"
     return digits + unit if unit in ("×", "") else f"{digits} {unit}"
 
 
