@@ -191,6 +191,8 @@ class Validator {
   }
 
   bool rules() {
+    const std::uint32_t bytes = count(kHeaderPieceBytes);
+    if (has_forbidden_byte({v_.pieces_, bytes}) || !is_utf8({v_.pieces_, bytes})) return fail(Fault::bad_piece);
     std::uint32_t entry = 0, next_options = 0, next_piece = 0;
     for (std::uint32_t i = 0; i < v_.rule_count(); ++i) {
       const Rule rule = v_.rule(i);
@@ -199,7 +201,6 @@ class Validator {
       if (rule.entry != entry || rule.shape - pair.first_shape >= pair.shape_count ||
           v_.shape(rule.shape).first_rule > i || (rule.options != kNone && rule.options != next_options++))
         return fail(Fault::bad_rule);
-      const std::uint32_t bytes = count(kHeaderPieceBytes);
       const std::uint32_t end = i + 1 < v_.rule_count() ? v_.rule(i + 1).pieces : bytes;
       if (rule.pieces != next_piece || end < next_piece || end > bytes || !pieces(v_.shape(rule.shape), v_.pieces(i)))
         return fail(Fault::bad_piece);
@@ -212,7 +213,7 @@ class Validator {
   }
 
   bool pieces(const Shape& shape, Bytes block) {
-    if (!argv_.split(block, shape.argc) || !is_utf8(block)) return false;
+    if (!argv_.split(block, shape.argc)) return false;
     const Bytes program = argv_.token(0);  // a name or an absolute path
     if (program.empty() || (has(program, '/') && !is_absolute(program))) return false;
     for (std::uint32_t i = 0; i < shape.template_count; ++i) {

@@ -62,8 +62,9 @@ std::uint32_t BlobView::find(std::uint64_t hash, std::uint32_t limit, Matches ma
 }
 
 std::uint32_t BlobView::find_pair(const std::uint8_t* key, std::uint32_t limit) const {
-  return find(hash_bytes(kHashPair, {key, kPairBytes}), limit,
-              [&](std::uint32_t i) { return i < pair_count() && std::memcmp(pair(i).key, key, kPairBytes) == 0; });
+  return find(hash_bytes(kHashPair, {key, kPairBytes}), limit, [&](std::uint32_t i) {
+    return i < pair_count() && std::memcmp(pairs_ + i * sizeof(Pair), key, kPairBytes) == 0;
+  });
 }
 
 std::uint32_t BlobView::find_rule(std::uint32_t shape_number, const Argv& argv, std::uint32_t limit) const {
@@ -95,31 +96,10 @@ Text BlobView::text(const std::uint8_t* ref) const {
   return {Bytes(texts_ + offset, load_u32(ref + 4))};
 }
 
-Pair BlobView::pair(std::uint32_t i) const {
-  const std::uint8_t* p = pairs_ + std::size_t{i} * kPairRecordBytes;
-  return {p + kPairRecordKey, load_u32(p + kPairRecordFirstShape), load_u32(p + kPairRecordShapeCount)};
-}
-
-Shape BlobView::shape(std::uint32_t i) const {
-  const std::uint8_t* p = shapes_ + std::size_t{i} * kShapeBytes;
-  return {load_u32(p + kShapeArgc), load_u32(p + kShapeFirstRule), load_u32(p + kShapeFirstTemplate),
-          load_u32(p + kShapeTemplateCount)};
-}
-
-Template BlobView::template_at(std::uint32_t i) const {
-  const std::uint8_t* p = templates_ + std::size_t{i} * kTemplateBytes;
-  return {load_u32(p + kTemplatePieceBytes), load_u32(p + kTemplateToken)};
-}
-
 Entry BlobView::entry(std::uint32_t i) const {
   const std::uint8_t* p = entries_ + std::size_t{i} * kEntryBytes;
   return {load_u32(p + kEntryPair), load_u32(p + kEntryFirstRule), load_u64(p + kEntryMaxDurationSecs),
           text(p + kEntryDescription)};
-}
-
-Rule BlobView::rule(std::uint32_t i) const {
-  const std::uint8_t* p = rules_ + std::size_t{i} * kRuleBytes;
-  return {load_u32(p + kRuleEntry), load_u32(p + kRuleShape), load_u32(p + kRulePieces), load_u32(p + kRuleOptions)};
 }
 
 Bytes BlobView::pieces(std::uint32_t i) const {
@@ -154,12 +134,6 @@ Options BlobView::options(std::uint32_t rule_number) const {
           u64(kOptionsLimitFileBytes),
           u64(kOptionsLimitOpenFiles),
           u64(kOptionsLimitProcesses)};
-}
-
-Caps BlobView::global_caps() const {
-  return {header_u64(kHeaderMaxStdoutBytes),  header_u64(kHeaderMaxStderrBytes),  header_u64(kHeaderMaxStdinBytes),
-          header_u64(kHeaderMaxDurationSecs), header_u64(kHeaderWarnStdoutBytes), header_u64(kHeaderWarnStderrBytes),
-          header_u64(kHeaderWarnDurationSecs)};
 }
 
 Caps BlobView::caps(std::uint32_t rule_number) const {

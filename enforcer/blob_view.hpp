@@ -19,8 +19,9 @@ struct Text {
   const char* c_str() const { return reinterpret_cast<const char*>(bytes.data()); }
 };
 
+// Pair, Shape, Template, Rule and Caps are laid out as their records are.
 struct Pair {
-  const std::uint8_t* key;  // 64 bytes: agent id, machine id
+  std::uint8_t key[blob::kPairBytes];  // agent id, machine id
   std::uint32_t first_shape, shape_count;
 };
 
@@ -62,6 +63,9 @@ struct Caps {
 // Spreads keys over the slots and promises nothing more: a lookup compares the key itself.
 std::uint64_t hash_bytes(std::uint64_t seed, Bytes bytes);
 
+static_assert(sizeof(Pair) == blob::kPairRecordBytes && sizeof(Shape) == blob::kShapeBytes &&
+              sizeof(Template) == blob::kTemplateBytes && sizeof(Rule) == blob::kRuleBytes);
+
 class BlobView {
  public:
   static Result<BlobView> open(VerifiedBytes verified);
@@ -85,15 +89,15 @@ class BlobView {
   std::uint32_t rule_count() const { return header_u32(blob::kHeaderRuleCount); }
   std::uint32_t slot_count() const { return header_u32(blob::kHeaderSlotCount); }
 
-  Pair pair(std::uint32_t i) const;
-  Shape shape(std::uint32_t i) const;
-  Template template_at(std::uint32_t i) const;
+  Pair pair(std::uint32_t i) const { return record<Pair>(pairs_, i); }
+  Shape shape(std::uint32_t i) const { return record<Shape>(shapes_, i); }
+  Template template_at(std::uint32_t i) const { return record<Template>(templates_, i); }
+  Rule rule(std::uint32_t i) const { return record<Rule>(rules_, i); }
   Entry entry(std::uint32_t i) const;
-  Rule rule(std::uint32_t i) const;
   Bytes pieces(std::uint32_t rule) const;  // each token's fixed bytes, followed by a NUL
   Text item(std::uint32_t i) const { return text(items_ + std::size_t{i} * blob::kTextRefBytes); }
   Options options(std::uint32_t rule) const;
-  Caps global_caps() const;
+  Caps global_caps() const { return load<Caps>(payload_.data() + blob::kHeaderMaxStdoutBytes); }
   Caps caps(std::uint32_t rule) const;
 
   // The number of this pair, and of the first rule with this shape and this argv's pieces; kNone: there is none. The
@@ -106,6 +110,10 @@ class BlobView {
   std::uint32_t header_u32(std::size_t field) const { return load_u32(payload_.data() + field); }
   std::uint64_t header_u64(std::size_t field) const { return load_u64(payload_.data() + field); }
   Text text(const std::uint8_t* ref) const;
+  template <class Record>
+  static Record record(const std::uint8_t* section, std::uint32_t i) {
+    return load<Record>(section + i * sizeof(Record));
+  }
   template <class Matches>
   std::uint32_t find(std::uint64_t hash, std::uint32_t limit, Matches matches) const;
 

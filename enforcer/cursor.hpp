@@ -5,26 +5,31 @@
 // end of a run of reads. Shown by tests/enforcer/cursor_test.cpp.
 #pragma once
 
-#include <cstdint>
+#include <bit>
+#include <cstring>
 
 #include "enforcer/fault.hpp"
 
 namespace x0x {
 
-// Little-endian loads for bytes whose presence has been checked. Compilers turn each into one move.
-constexpr std::uint32_t load_u32(const std::uint8_t* p) {
-  return std::uint32_t{p[0]} | std::uint32_t{p[1]} << 8 | std::uint32_t{p[2]} << 16 | std::uint32_t{p[3]} << 24;
+// For bytes whose presence has been checked. Every format is little-endian, and so is every machine we build for: a
+// record whose fields stand in the order of its bytes is read as it is.
+static_assert(std::endian::native == std::endian::little);
+template <class T>
+T load(const std::uint8_t* p) {
+  T value;
+  std::memcpy(&value, p, sizeof value);
+  return value;
 }
-constexpr std::uint64_t load_u64(const std::uint8_t* p) {
-  return std::uint64_t{load_u32(p)} | std::uint64_t{load_u32(p + 4)} << 32;
-}
+inline std::uint32_t load_u32(const std::uint8_t* p) { return load<std::uint32_t>(p); }
+inline std::uint64_t load_u64(const std::uint8_t* p) { return load<std::uint64_t>(p); }
 
 class Cursor {
  public:
-  explicit constexpr Cursor(Bytes bytes) : rest_(bytes) {}
+  explicit Cursor(Bytes bytes) : rest_(bytes) {}
 
   // The next n bytes, or nothing and failure.
-  constexpr Bytes take(std::uint64_t n) {
+  Bytes take(std::uint64_t n) {
     if (n > rest_.size()) {
       failed_ = true;
       rest_ = {};
@@ -34,24 +39,21 @@ class Cursor {
     rest_ = rest_.subspan(static_cast<std::size_t>(n));
     return taken;
   }
-  constexpr std::uint8_t u8() {
-    const Bytes b = take(1);
-    return b.empty() ? std::uint8_t{0} : b[0];
-  }
-  constexpr std::uint32_t u32() {
-    const Bytes b = take(4);
-    return b.empty() ? 0 : load_u32(b.data());
-  }
-  constexpr std::uint64_t u64() {
-    const Bytes b = take(8);
-    return b.empty() ? 0 : load_u64(b.data());
-  }
+  std::uint8_t u8() { return number<std::uint8_t>(); }
+  std::uint32_t u32() { return number<std::uint32_t>(); }
+  std::uint64_t u64() { return number<std::uint64_t>(); }
 
-  constexpr bool failed() const { return failed_; }
-  constexpr bool at_end() const { return !failed_ && rest_.empty(); }
-  constexpr std::size_t left() const { return rest_.size(); }
+  bool failed() const { return failed_; }
+  bool at_end() const { return !failed_ && rest_.empty(); }
+  std::size_t left() const { return rest_.size(); }
 
  private:
+  template <class T>
+  T number() {
+    const Bytes bytes = take(sizeof(T));
+    return bytes.empty() ? T{0} : load<T>(bytes.data());
+  }
+
   Bytes rest_;
   bool failed_ = false;
 };

@@ -96,9 +96,9 @@ Policy read_table(const BlobView& view) {
   for (std::uint32_t i = 0; i < view.entry_count(); ++i) {
     const x0x::Entry from = view.entry(i);
     Entry& entry = policy.entries.emplace_back();
-    const std::uint8_t* key = view.pair(from.pair).key;
-    std::copy_n(key, 32, entry.agent.begin());
-    std::copy_n(key + 32, 32, entry.machine.begin());
+    const Pair pair = view.pair(from.pair);
+    std::copy_n(pair.key, 32, entry.agent.begin());
+    std::copy_n(pair.key + 32, 32, entry.machine.begin());
     entry.description = optional_text(from.description);
     entry.max_duration_secs = from.max_duration_secs;
     const std::uint32_t end = i + 1 < view.entry_count() ? view.entry(i + 1).first_rule : view.rule_count();

@@ -16,7 +16,7 @@ bool is_url_path(const std::string& token) { return token.starts_with('/') && is
 
 bool splits(const std::string& block, std::uint32_t argc) {
   Argv argv;
-  return argv.split(bytes(block), argc);
+  return argv.split(bytes(block), argc) && !has_forbidden_byte(bytes(block));
 }
 
 }  // namespace
@@ -41,6 +41,20 @@ TEST_CASE("an argv block is taken apart at its NULs, as many as there are tokens
   CHECK(splits("", 0));
   CHECK_FALSE(splits("", 1));
   CHECK_FALSE(splits("x", 0));
+}
+
+TEST_CASE("every NUL is found, wherever in a word it stands and whatever stands beside it") {
+  for (std::size_t size = 1; size <= 20; ++size)
+    for (std::size_t a = 0; a < size; ++a)
+      for (const char filler : {'\x01', 'x', '\x7f', '\x80', '\xfe'}) {
+        std::string block(size, filler);
+        block[a] = block.back() = 0;
+        const bool two = a + 1 < size;
+        Argv argv;
+        REQUIRE(argv.split(bytes(block), two ? 2 : 1));
+        CHECK(argv.starts[1] == a + 1);
+        if (two) CHECK(argv.starts[2] == size);
+      }
 }
 
 TEST_CASE("an argv longer than any rule is still looked through") {
