@@ -1,6 +1,6 @@
 // A policy as its author wrote it: checked, in file order, every part with the place it came from.
 //
-// parse.cpp makes it from TOML, read_table.cpp from a compiled table; lower.cpp turns it into a trie.
+// parse.cpp makes it from TOML, read_table.cpp from a compiled table; lower.cpp turns it into shapes and pieces.
 #pragma once
 
 #include <array>
