@@ -51,6 +51,7 @@ Fault Audit::attach(int fd) {
   struct stat file {};
   if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode)) return Fault::audit_not_writable;
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) return Fault::audit_in_use;
+  if (used_ + 2 > queue_.size() - kAuditTailBytes) return Fault::audit_not_writable;  // no room to look at its end
   char* const room = queue_.last(kAuditTailBytes).data();
   const std::size_t size = static_cast<std::size_t>(file.st_size), length = std::min(size, kAuditTailBytes);
   if (pread(fd, room, length, static_cast<off_t>(size - length)) != static_cast<ssize_t>(length))

@@ -45,14 +45,14 @@ Verdict decide(const BlobView& table, const Request& request, std::uint64_t now_
   if (request.argc == 0) return deny(DenialReason::argv_not_allowed);
   if (request.cwd_present) return deny(DenialReason::cwd_not_allowed);
   Argv argv;
-  const bool whole = argv.split(request.argv_block, request.argc);
+  // No rule holds a forbidden byte and no template admits one; a fault there must not be enough to let one through.
+  if (!argv.split(request.argv_block, request.argc) || has_forbidden_byte(request.argv_block))
+    return deny(DenialReason::shell_metachar_in_argv);
+
   const std::uint32_t pair = table.find_pair(request.pair);
-  const std::uint32_t rule =
-      whole && pair != blob::kNone ? first_match(table, table.pair(pair), argv, request.argc) : blob::kNone;
-  if (rule == blob::kNone) {  // what matches holds no forbidden byte: the table has none and no template admits one
-    if (!whole || has_forbidden_byte(request.argv_block)) return deny(DenialReason::shell_metachar_in_argv);
-    return deny(pair == blob::kNone ? DenialReason::agent_machine_not_in_acl : DenialReason::argv_not_allowed);
-  }
+  if (pair == blob::kNone) return deny(DenialReason::agent_machine_not_in_acl);
+  const std::uint32_t rule = first_match(table, table.pair(pair), argv, request.argc);
+  if (rule == blob::kNone) return deny(DenialReason::argv_not_allowed);
 
   if (request.stdin_bytes != 0 || request.timeout_ms != 0) {  // most requests ask for neither
     const Caps caps = table.caps(rule);

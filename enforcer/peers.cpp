@@ -94,7 +94,7 @@ void Peer::close() {
 }
 
 bool Peer::listens() const {
-  return (ready & ~std::uint32_t{EPOLLOUT}) != 0 && !leaving && !dead && waiting() < kAnswerBudget;
+  return fd >= 0 && (ready & ~std::uint32_t{EPOLLOUT}) != 0 && !leaving && !dead && waiting() < kAnswerBudget;
 }
 
 Received Peer::receive(std::span<std::uint8_t>& whole, std::uint64_t now) {

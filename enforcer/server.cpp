@@ -58,6 +58,7 @@ class Server {
     ++turn_;  // so that no session is always the first to fill what its peer has not read
     for (std::size_t i = 0; i < slots_used_; ++i) {
       Slot& slot = slots_[(i + turn_) % slots_used_];
+      if (!slot.live()) continue;  // a flag may be set late, by an end that a fork of ours still held
       if (slot.ready[kControl] != 0) take_progress(slot);
       if (slot.ready[0] != 0) write_stdin(slot);
       for (std::uint32_t k = 0; k < 2 * kReadsPerTurn; ++k)
@@ -97,7 +98,9 @@ class Server {
     if (audit_.waiting() && !audit_.degraded()) return 0;
     std::uint64_t next = stopping_ ? stop_by_ : now_ + 60000;
     if (audit_.pending()) next = std::min(next, flush_by_);
-    if (guests_) next = std::min(next, accept_after_);
+    if (guests_ && !stopping_) next = std::min(next, accept_after_);
+    if (!expired_ && config_.table != nullptr && config_.table->expires() != 0)
+      next = std::min(next, config_.table->expires() * 1000 - started_);
     for (const Slot& slot : slots())
       next = std::min(next, slot.orphaned ? now_ + 20 : slot.session.next_deadline(now_));
     for (const Peer& peer : peers()) next = std::min(next, peer.leaving ? now_ + kFarewellMs : kNever);
@@ -383,13 +386,17 @@ class Server {
 
   void step(Slot& slot) {
     if (slot.orphaned && slot.session.stage == Stage::running) hunt(slot);
-    const Actions actions = slot.session.step(now_, is_slow(slot));
-    for (std::uint32_t kind = 8; kind-- > 0;)  // a cap comes near before it is hit
-      if ((actions.warnings >> kind & 1) != 0) warn(slot, kind);
+    const Actions actions = slot.session.step(now_, is_slow(slot) || slot.ready[1] != 0 || slot.ready[2] != 0);
+    send_warnings(slot, actions.warnings);
     totals_.overdue += actions.overdue;
     for (std::size_t i = static_cast<std::size_t>(actions.from) + 1; i <= static_cast<std::size_t>(actions.to); ++i)
       signal_session(slot.io, static_cast<SessionSignal>(i));
     if (actions.finish) finish(slot);
+  }
+
+  void send_warnings(Slot& slot, std::uint32_t kinds) {
+    for (std::uint32_t kind = 8; kind-- > 0;)  // a cap comes near before it is hit
+      if ((kinds >> kind & 1) != 0) warn(slot, kind);
   }
 
   void warn(Slot& slot, std::uint32_t kind) {
@@ -404,10 +411,12 @@ class Server {
     tell(slot, warning_frame(slot.address, kind).finish());
   }
 
-  // Every process is dead. What a slow peer or an outsider kept in a pipe is counted and dropped.
+  // Every process is dead, and what they wrote has been waited for. What a slow peer still leaves in a pipe is counted
+  // and dropped.
   void finish(Slot& slot) {
     for (const std::uint32_t stream : {0u, 1u})
-      for (int i = 0; i < 64 && slot.session.streams[stream].open && read_stream(slot, stream, false);) ++i;
+      for (int i = 0; i < 64 && slot.session.streams[stream].open && read_stream(slot, stream, !is_slow(slot));) ++i;
+    send_warnings(slot, slot.session.due);
     close_session(slot.io);
     std::ranges::fill(slot.ready, 0u);
     if (slot.progress.failed != SpawnStep::none) return deny(slot, DenialReason::spawn_failed);
