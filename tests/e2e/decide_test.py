@@ -144,9 +144,11 @@ class Reasons(Case):
 
     def test_the_fault_of_an_audit_log_comes_last_and_denies_with_exec_disabled(self):
         node, connection = self.started(["true"])
+        self.assert_ok(connection.request(["true"]))
         node.limit_file_size(node.log.stat().st_size)
-        self.assert_denied(connection.request(["rm"]), "argv_not_allowed")
+        self.assert_denied(connection.request(["true"]), "exec_disabled")  # the very first whose record cannot be written
         self.assert_denied(connection.request(["true"]), "exec_disabled")
+        self.assert_denied(connection.request(["rm"]), "argv_not_allowed")
         node.limit_file_size(None)
         wait_until(lambda: not connection.diagnostics()["audit_degraded"])
         self.assert_ok(connection.request(["true"]))

@@ -23,7 +23,14 @@ open(f"{os.environ['HOME']}/work/{os.getpid()}", "w").close()
 """
 
 
-class Durations(Case):
+class Timed(Case):
+    def assert_about(self, seconds, expected):
+        """Never too early; late by what a busy machine may need, and not by a whole other period."""
+        self.assertGreaterEqual(seconds, expected - 0.01)
+        self.assertLess(seconds, expected + 3.5)
+
+
+class Durations(Timed):
     @slow
     def test_sigterm_comes_five_seconds_before_the_cap_and_sigkill_at_it(self):
         node = self.node()
@@ -34,12 +41,12 @@ class Durations(Case):
         connection = self.connect(node.start())
         session = connection.run(argv)
         self.assertEqual(session.exit[:2], (None, signal.SIGKILL))
-        self.assertGreaterEqual(session.exit.duration_ms, 7000)
+        self.assert_about(session.exit.duration_ms / 1000, 7)
         told = [float(line) for line in session.stdout.split()]
         self.assertEqual(len(told), 1, "one SIGTERM")
         asked, ended = (datetime.datetime.fromisoformat(node.audit_of(session)[i]["ts"]).timestamp() for i in (0, -1))
-        self.assertGreaterEqual(told[0] - asked, 1.99)
-        self.assertGreater(ended - told[0], 1)  # it was 5 s, less what the machine was late with SIGTERM
+        self.assert_about(told[0] - asked, 2)
+        self.assertGreater(ended, told[0] + 1)  # it was 5 s, less what the machine was late with SIGTERM
         self.assertEqual(connection.diagnostics()["totals"]["cap_breaches"]["duration"], 1)
 
     @slow
@@ -47,7 +54,7 @@ class Durations(Case):
         _, connection = self.started(["sleep", "60"])
         session = connection.run(["sleep", "60"], timeout_ms=6500)
         self.assertEqual(session.exit[:2], (None, signal.SIGTERM))
-        self.assertGreaterEqual(session.exit.duration_ms, 1500)
+        self.assert_about(session.exit.duration_ms / 1000, 1.5)
 
     @slow
     def test_with_five_seconds_or_less_both_signals_come_at_the_cap(self):
@@ -58,7 +65,7 @@ class Durations(Case):
         sessions = [connection.request(["sleep", "60"], timeout_ms=3000), connection.request(stubborn, timeout_ms=3000)]
         for session in sessions:
             self.assertIn(session.wait().signal, (signal.SIGTERM, signal.SIGKILL))
-            self.assertGreaterEqual(session.exit.duration_ms, 3000)
+            self.assert_about(session.exit.duration_ms / 1000, 3)
         self.assertEqual(sessions[1].exit.signal, signal.SIGKILL)
 
     @slow
@@ -78,10 +85,10 @@ class Durations(Case):
         argv = node.allow(["sleep", "60"], max_duration_secs=1)
         session = self.connect(node.start()).run(argv)
         self.assertIn(session.exit.signal, (signal.SIGTERM, signal.SIGKILL))
-        self.assertGreaterEqual(session.exit.duration_ms, 1000)
+        self.assert_about(session.exit.duration_ms / 1000, 1)
 
 
-class Ends(Case):
+class Ends(Timed):
     def test_cancel_sends_sigterm_at_once(self):
         node, connection = self.started(["sleep", "60"])
         session = connection.request(["sleep", "60"])
@@ -93,6 +100,22 @@ class Ends(Case):
         totals = connection.diagnostics()["totals"]
         self.assertEqual((totals["sessions_started"], totals["sessions_completed"], totals["sessions_cancelled"]),
                          (1, 1, 1))
+
+    @slow
+    def test_sigterm_reaches_every_process_and_not_only_the_first(self):
+        node = self.node()
+        far = node.allow_python("import os, signal, sys, time\n"
+                                "told = lambda *_: (os.write(1, b'told\\n'), sys.exit())\n"
+                                "if os.fork() == 0:\n os.setsid()\n if os.fork() == 0:\n"
+                                "  signal.signal(signal.SIGTERM, told)\n  print('up', flush=True)\n  time.sleep(60)\n"
+                                " os._exit(0)\n"
+                                "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(60)")
+        connection = self.connect(node.start())
+        session = connection.request(far)
+        session.wait_output(b"up")
+        session.cancel()
+        session.wait_output(b"told")
+        self.assertEqual(session.wait().signal, signal.SIGKILL)
 
     def test_a_command_may_clean_up_when_it_is_cancelled(self):
         node = self.node()
@@ -119,10 +142,10 @@ class Ends(Case):
         connection = self.connect(node.start())
         session = connection.request(argv)
         session.wait_output(b"up")
-        session.cancel()
         at = time.monotonic()
+        session.cancel()
         self.assertEqual(session.wait()[:2], (None, signal.SIGKILL))
-        self.assertGreaterEqual(time.monotonic() - at, 4.9)
+        self.assert_about(time.monotonic() - at, 5)
 
     @slow
     def test_a_peer_that_disconnects_ends_its_sessions_within_five_seconds_of_sigterm(self):
@@ -164,9 +187,9 @@ class Ends(Case):
         for session in silent:
             session.renewing = False
         self.assertEqual((silent[0].wait().signal, silent[0].warnings), (signal.SIGTERM, ["LeaseExpired"]))
-        self.assertGreaterEqual(silent[0].exit.duration_ms, 4000)
+        self.assert_about(silent[0].exit.duration_ms / 1000, 4)
         self.assertEqual((silent[1].wait().signal, silent[1].warnings), (signal.SIGKILL, ["LeaseExpired"]))
-        self.assertGreaterEqual(silent[1].exit.duration_ms, 9000)
+        self.assert_about(silent[1].exit.duration_ms / 1000, 9)
         self.assertIsNone(renewed.exit)
 
     def test_a_failed_start_is_spawn_failed_and_the_log_names_the_step(self):
