@@ -9,7 +9,7 @@ using policyc::Token;
 X0X_FUZZ(arg_template) {
   static policyc::ArgReader reader;
   if (!is_utf8({data, size})) return 0;  // no TOML string holds anything else
-  const std::string token(fuzz::as_text({data, size}));
+  const std::string token(x0x::as_text({data, size}));
   const policyc::Arg arg = reader.read(token);
   for (const policyc::ArgProblem& problem : arg.problems)
     fuzz::promise(problem.first <= size && !problem.message.empty(), "a problem has a place and a message");

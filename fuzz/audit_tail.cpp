@@ -25,7 +25,7 @@ AuditTail find_tail_slowly(std::string_view text) {
 }  // namespace
 
 X0X_FUZZ(audit_tail) {
-  const std::string text(fuzz::as_text({data, size}));
+  const std::string text(x0x::as_text({data, size}));
   const AuditTail found = find_tail(text), expected = find_tail_slowly(text);
   fuzz::promise(found.record.data() == expected.record.data() && found.record == expected.record,
                 "the last whole line");

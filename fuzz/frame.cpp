@@ -21,10 +21,10 @@ client::Message encode_again(const Message& m, const std::string& cwd) {
   if (m.tag == wire::Tag::cancel) return client::encode_cancel(session);
   client::Request request;
   for (Bytes rest = m.argv_block; !rest.empty();) {
-    request.argv.emplace_back(fuzz::as_text(next_token(rest)));
+    request.argv.emplace_back(x0x::as_text(next_token(rest)));
     std::ranges::replace(request.argv.back(), static_cast<char>(kNulInToken), '\0');
   }
-  if (m.stdin_data.data() != nullptr) request.stdin_bytes = fuzz::as_text(m.stdin_data);
+  if (m.stdin_data.data() != nullptr) request.stdin_bytes = x0x::as_text(m.stdin_data);
   request.timeout_ms = m.timeout_ms;
   if (m.cwd_present) request.cwd = cwd;
   return client::encode_request(session, request);

@@ -23,6 +23,6 @@ X0X_FUZZ(json) {
   fuzz::promise(!parsed.is_discarded(), "JSON");
   fuzz::promise(parsed["number"] == number, "the same number");
   if (second.data() != nullptr && is_utf8(second))
-    fuzz::promise(parsed["second"].get<std::string>() == fuzz::as_text(second), "the same text");
+    fuzz::promise(parsed["second"].get<std::string>() == x0x::as_text(second), "the same text");
   return 0;
 }

@@ -9,7 +9,7 @@ using namespace x0x;
 using namespace x0x::policyc;
 
 X0X_FUZZ(policy_toml) {
-  const Source source = make_source("fuzz.toml", std::string(fuzz::as_text({data, size})));
+  const Source source = make_source("fuzz.toml", std::string(x0x::as_text({data, size})));
   Diagnostics diagnostics;
   const std::optional<Policy> policy = parse_policy(source, diagnostics);
   fuzz::promise(policy.has_value() == (diagnostics.errors() == 0), "a policy, or errors");

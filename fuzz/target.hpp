@@ -8,8 +8,9 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "enforcer/fault.hpp"
+#include "enforcer/text.hpp"
 
 // The name of a target, and the largest input it is given.
 #define X0X_FUZZ_TARGETS(T) \
@@ -19,7 +20,12 @@
   T(frame, 2048)            \
   T(answer, 2048)           \
   T(audit_tail, 2048)       \
-  T(json, 1024)
+  T(json, 1024)             \
+  T(message, 2048)          \
+  T(table_verify, 2048)     \
+  T(table_open, 4096)       \
+  T(table_decide, 1024)     \
+  T(session, 1024)
 
 #ifdef X0X_LIBFUZZER
 #define X0X_FUZZ(name) extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
@@ -50,11 +56,25 @@ class Input {
     rest_ = rest_.subspan(taken.size());
     return taken;
   }
+  // `known` with changes of the input's choice, in places of its choice: what random bytes alone would never come near.
+  std::vector<std::uint8_t> edit(std::vector<std::uint8_t> known) {
+    while (!empty() && !known.empty()) {
+      const std::uint8_t what = byte();
+      const auto at = known.begin() + static_cast<std::ptrdiff_t>(below(known.size()));
+      if (what % 8 == 0)
+        known.erase(at);
+      else if (what % 8 == 1)
+        known.insert(at, byte());
+      else if (what % 8 == 2)
+        *at = static_cast<std::uint8_t>(*at + (what < 128 ? 1 : -1));
+      else
+        *at = byte();
+    }
+    return known;
+  }
 
  private:
   Bytes rest_;
 };
-
-inline std::string_view as_text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 }  // namespace x0x::fuzz

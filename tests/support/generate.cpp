@@ -4,9 +4,7 @@ namespace x0x::test {
 
 namespace {
 
-std::size_t below(Random& random, std::size_t n) {
-  return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
-}
+std::size_t below(Random& random, std::size_t n) { return random.below(n); }
 bool one_in(Random& random, std::size_t n) { return below(random, n) == 0; }
 
 template <class T>
@@ -65,6 +63,14 @@ std::string request_token(Random& random, const policyc::Token& pattern) {
 }
 
 }  // namespace
+
+std::size_t Random::below(std::size_t n) {
+  if (!given_) return std::uniform_int_distribution<std::size_t>(0, n - 1)(engine_);
+  if (choices_.empty()) return n - 1;
+  const std::size_t chosen = choices_[0] % n;
+  choices_ = choices_.subspan(1);
+  return chosen;
+}
 
 policyc::Policy random_policy(Random& random) {
   policyc::Policy made = policy({});
