@@ -146,7 +146,7 @@ class Reasons(Case):
         node, connection = self.started(["true"])
         self.assert_ok(connection.request(["true"]))
         node.limit_file_size(node.log.stat().st_size)
-        self.assert_denied(connection.request(["true"]), "exec_disabled")  # the very first whose record cannot be written
+        self.assert_denied(connection.request(["true"]), "exec_disabled")  # the first without a record
         self.assert_denied(connection.request(["true"]), "exec_disabled")
         self.assert_denied(connection.request(["rm"]), "argv_not_allowed")
         node.limit_file_size(None)
