@@ -56,7 +56,7 @@ std::uint32_t BlobView::find(std::uint64_t hash, std::uint32_t limit, Matches ma
     const std::uint8_t* p = slots_ + std::size_t{slot} * kSlotBytes;
     const std::uint32_t number = load_u32(p + kSlotNumber);
     if (number == 0 || number > limit) break;
-    if (load_u32(p + kSlotTag) == tag && matches(number - 1)) return number - 1;
+    if (load_u32(p + kSlotTag) == tag && (number == limit || matches(number - 1))) return number - 1;
   }
   return kNone;
 }

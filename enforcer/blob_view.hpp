@@ -101,7 +101,8 @@ class BlobView {
   Caps caps(std::uint32_t rule) const;
 
   // The number of this pair, and of the first rule with this shape and this argv's pieces; kNone: there is none. The
-  // argv has as many tokens as the shape and fits its templates. `limit`: meet no slot with a greater number.
+  // argv has as many tokens as the shape and fits its templates. `limit`: meet no slot with a greater number; the one
+  // with this number needs no comparison.
   std::uint32_t find_pair(const std::uint8_t* key, std::uint32_t limit = blob::kNone) const;
   std::uint32_t find_rule(std::uint32_t shape_number, const Argv& argv, std::uint32_t limit = blob::kNone) const;
 

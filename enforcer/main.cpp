@@ -110,7 +110,8 @@ int start(int argc, char** argv) {
   int listener = kActivatedSocket;
   const Fault socket_fault = activated ? Fault::none : claim_socket(a.socket, listener);
   if (socket_fault != Fault::none) return refuse(a.socket, socket_fault);
-  static char queue[kAuditQueueBytes], home[PATH_MAX] = "HOME=/";
+  alignas(4096) static char queue[kAuditQueueBytes];
+  static char home[PATH_MAX] = "HOME=/";
   static Audit audit;
   Fault fault = audit.open(audit_path, queue);
   if (fault == Fault::none) {
@@ -119,7 +120,8 @@ int start(int argc, char** argv) {
                  policy.ok() ? table.name().bytes : Bytes{}, policy.ok() ? table.policy_version() : 0);
     if (!audit.flush()) fault = Fault::audit_not_writable;
   }
-  if (const char* own = getenv("HOME"); own != nullptr && strlen(own) < sizeof home - 5) strcpy(home + 5, own);
+  if (const char* own = getenv("HOME"); own != nullptr && strlen(own) < sizeof home - 5)
+    memcpy(home + 5, own, strlen(own) + 1);
   for (const int signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);  // errors, not ends
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);

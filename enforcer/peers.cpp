@@ -24,7 +24,7 @@ bool passed_by_systemd() {
   const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
   int listening = 0;
   socklen_t size = sizeof listening;
-  return pid != nullptr && count != nullptr && atol(pid) == getpid() && strcmp(count, "1") == 0 &&
+  return pid != nullptr && count != nullptr && strtol(pid, nullptr, 10) == getpid() && strcmp(count, "1") == 0 &&
          getsockopt(kActivatedSocket, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 && listening == 1 &&
          fcntl(kActivatedSocket, F_SETFD, FD_CLOEXEC) == 0 && fcntl(kActivatedSocket, F_SETFL, O_NONBLOCK) == 0;
 }

@@ -91,7 +91,7 @@ KernelFeatures probe_features();
 // ---- the parts, for each other and for tests
 
 // supervisor.cpp. It moves `fds` to 0-4: 0-2 become the command's; the cgroup it was started in may be missing (-1).
-inline char session_cgroup[32];  // seen from itself: "../" and its name
+inline constinit char session_cgroup[32] = "";  // seen from itself: "../" and its name
 [[noreturn]] void supervise(const ChildPlan& plan, const int (&fds)[5]);
 
 // tree.cpp. Children in `spare` and all below them are left alone. Returns how many direct children were reached; the
