@@ -1,0 +1,30 @@
+// For checks that try everything: tables by the hundred thousand, whose signatures are taken for granted.
+#pragma once
+
+#include <cstdlib>
+
+#include "policyc/emit.hpp"
+#include "tests/support/table.hpp"
+
+namespace x0x::test {
+
+// `./dev test --exhaustive`
+inline bool thorough() { return std::getenv("X0X_EXHAUSTIVE") != nullptr; }
+
+// Opens a payload under a signature of zeroes: these programs are linked so that any signature of a key we know holds.
+inline OpenTable open_trusted(const ByteVector& payload) {
+  static const TrustedKeys trusted = trust({TestKey(1)}, 1);
+  ByteVector record(8 + 64 + 64 + 1, 0);
+  std::fill_n(record.begin(), 8, std::uint8_t{1});
+  OpenTable table;
+  table.file = assemble(payload, {record});
+  const Result<VerifiedBytes> verified = verify({table.file}, trusted);
+  table.fault = verified.fault();
+  if (!verified.ok()) return table;
+  const Result<BlobView> opened = BlobView::open(verified.value());
+  table.fault = opened.fault();
+  table.view = opened.value();
+  return table;
+}
+
+}  // namespace x0x::test
