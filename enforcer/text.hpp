@@ -108,7 +108,8 @@ struct Argv {
         for (std::size_t k = block.size(); k > i; --k) word = word << 8 | block[k - 1];
       for (std::uint64_t nuls = ~(((word & kLow) + kLow) | word | kLow); nuls != 0; nuls &= nuls - 1) {
         ++tokens;
-        starts[tokens <= blob::kMaxArgc ? tokens : 0] = static_cast<std::uint32_t>(i + std::countr_zero(nuls) / 8 + 1);
+        const std::size_t nul = i + static_cast<std::size_t>(std::countr_zero(nuls)) / 8;
+        starts[tokens <= blob::kMaxArgc ? tokens : 0] = static_cast<std::uint32_t>(nul + 1);
       }
     }
     return tokens == argc && (block.empty() || block.back() == 0);
