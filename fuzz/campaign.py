@@ -7,6 +7,7 @@ too: `./dev test` replays it from then on. Give it a name that says what went wr
 import argparse
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -31,6 +32,11 @@ def libfuzzer(target, *options):
     return [BUILD / "fuzz" / f"fuzz-{target}", f"-max_len={TARGETS[target]}", "-timeout=20", "-rss_limit_mb=2048", *words, *options]
 
 
+def cpu_minutes():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) / 60
+
+
 def fuzz(target, minutes):
     """True: nothing was found."""
     artifacts = BUILD / "artifacts" / target
@@ -40,16 +46,18 @@ def fuzz(target, minutes):
         libfuzzer(target, f"-max_total_time={max(1, round(minutes * 60))}", f"-artifact_prefix={artifacts}/",
                   "-print_final_stats=1", *seeds(target)),
         stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace", cwd=BUILD)
-    tail = []
+    tail, cpu = [], cpu_minutes()
     for line in process.stderr:
         tail = (tail + [line])[-60:]
         found, elapsed = STATUS.match(line), time.monotonic() - started
         if found and (elapsed - shown > 10 or "DONE" in line or "INITED" in line):
             runs, edges, features, corpus, _ = found.groups()
-            print(f"{target:14} {elapsed:6.0f} s  {int(runs):>11,} runs  {runs and int(int(runs) / max(elapsed, 1)):>8,}/s  "
+            print(f"{target:14} {elapsed:6.0f} s  {int(runs):>11,} runs  {round(int(runs) / max(elapsed, 1)):>8,}/s  "
                   f"{edges:>6} edges  {features:>6} features  {corpus:>5} inputs", flush=True)
             shown = elapsed
-    if process.wait() == 0:
+    status = process.wait()
+    print(f"{target:14} {cpu_minutes() - cpu:6.1f} minutes of processor time", flush=True)
+    if status == 0:
         return True
     sys.stderr.writelines(tail)
     for artifact in sorted(set(artifacts.iterdir()) - before):

@@ -48,14 +48,16 @@ def main():
     binaries = [first, *[f"-object={other}" for other in others]]
     sources = sorted(path for path in (ROOT / "enforcer").iterdir() if path.suffix in (".cpp", ".hpp"))
     subprocess.run(["llvm-cov", "show", "-format=html", f"-output-dir={build / 'coverage'}", "-show-branches=count",
-                    f"-instr-profile={profile}", *binaries, "-sources", *sources], check=True, stdout=subprocess.DEVNULL)
-    export = subprocess.run(["llvm-cov", "export", f"-instr-profile={profile}", *binaries, "-sources", *sources],
+                    f"-instr-profile={profile}", *binaries, *sources], check=True, stdout=subprocess.DEVNULL)
+    export = subprocess.run(["llvm-cov", "export", f"-instr-profile={profile}", *binaries, *sources],
                             check=True, capture_output=True, text=True).stdout
     known, unexplained, missed = explained(), [], []
     rest = {"covered": 0, "count": 0}
     print(f"{'':20} {'lines':>16} {'branches':>18}")
-    for data in sorted(json.loads(export)["data"][0]["files"], key=lambda d: (pathlib.Path(d["filename"]).name not in PURE, d["filename"])):
-        path = pathlib.Path(data["filename"])
+    files = {(build / data["filename"]).resolve(): data for data in json.loads(export)["data"][0]["files"]}
+    for path, data in sorted(files.items(), key=lambda found: (found[0].name not in PURE, found[0].name)):
+        if path.parent != ROOT / "enforcer":
+            continue
         lines, branches = data["summary"]["lines"], data["summary"]["branches"]
         print(f"{path.name:20} {lines['covered']:5}/{lines['count']:<5}{lines['percent']:5.1f} %"
               f" {branches['covered']:6}/{branches['count']:<5}{branches['percent'] if branches['count'] else 100:5.1f} %"
