@@ -46,6 +46,7 @@ std::string with_backticks(std::string_view reason) {
 
 constexpr std::string_view kUnclosed = "the string is not closed on its line";
 constexpr std::string_view kNoValue = "this is not a TOML value";
+constexpr std::string_view kControl = "the string holds a control character";
 
 struct Advice {
   std::string_view scope, reason;  // both are looked for at the start
@@ -81,6 +82,7 @@ constexpr Advice kAdvice[] = {
     {"boolean", "", kNoValue, "booleans are `true` and `false`; text needs quotes: `\"…\"`"},
     {"", "expected value-terminator", "", "put a line break or a comma after the value"},
     {"", "expected a comment or whitespace", "", "put each key on a line of its own"},
+    {"", "'", "this number is too large", "numbers go from -9223372036854775808 to 9223372036854775807"},
     {"", "leading zeroes are prohibited", "", "write the number without the zero, or put it in quotes"},
     {"", "tables with blank bare keys", "a table header without a name", "write `[exec]`"},
     {"", "[[array-of-table]] brackets", "a space between the two brackets of a table header", "write `[[exec.allow]]`"},
@@ -99,10 +101,17 @@ Span word_at(const Source& source, Span span) {
   return source.span_at(start + first, std::max(length, 1u));
 }
 
-const Advice* advice_for(const Complaint& complaint) {
+// Such an error is found at the end of the word; all of it is what is wrong.
+bool is_about_number_or_date(const Complaint& complaint) {
+  for (const std::string_view scope : {"integer", "floating-point", "date", "time"})
+    if (complaint.scope.find(scope) != std::string_view::npos) return true;
+  return false;
+}
+
+Advice advice_for(const Complaint& complaint) {
   for (const Advice& advice : kAdvice)
-    if (complaint.scope.starts_with(advice.scope) && complaint.reason.starts_with(advice.reason)) return &advice;
-  return nullptr;
+    if (complaint.scope.starts_with(advice.scope) && complaint.reason.starts_with(advice.reason)) return advice;
+  return {};
 }
 
 // ---- a key that is defined twice
@@ -194,12 +203,19 @@ void report_toml_error(const Source& source, const toml::parse_error& error, Dia
     report_duplicate(source, span, complaint.reason, diagnostics);
     return;
   }
-  const Advice* advice = advice_for(complaint);
-  if (advice != nullptr && advice->message == kUnclosed) span = unclosed_string(source, span.line).value_or(span);
-  if (advice != nullptr && advice->message == kNoValue) span = word_at(source, span);
-  const bool own = advice != nullptr && !advice->message.empty();
-  diagnostics.report(Kind::toml_syntax, span, own ? std::string(advice->message) : with_backticks(complaint.reason),
-                     advice == nullptr ? std::string() : std::string(advice->help));
+  span.column = source.span_at(source.offset_of(span.line, span.column)).column;  // never past the end of the line
+  Advice advice = advice_for(complaint);
+  if (advice.message == kUnclosed) {
+    if (const std::optional<Span> string = unclosed_string(source, span.line)) {
+      span = *string;
+    } else {
+      advice = {"", "", kControl, "use an escape such as `\\t`"};
+    }
+  }
+  if (advice.message == kNoValue || is_about_number_or_date(complaint)) span = word_at(source, span);
+  diagnostics.report(Kind::toml_syntax, span,
+                     advice.message.empty() ? with_backticks(complaint.reason) : std::string(advice.message),
+                     std::string(advice.help));
 }
 
 }  // namespace x0x::policyc

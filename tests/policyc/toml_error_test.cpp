@@ -36,6 +36,24 @@ TEST_CASE("syntax errors say what to do") {
   CHECK(told("a = 1 \x1b[2K").find('\x1b') == std::string::npos);
 }
 
+TEST_CASE("a number or date that is wrong is underlined from its first digit") {
+  CHECK(told("a=9223372036854775808 # x\n") ==
+        "E003 1:3 +19 this number is too large (numbers go from -9223372036854775808 to 9223372036854775807)");
+  CHECK(told("a = [1, 007]").find("E003 1:9 +3 leading zeroes are prohibited") == 0);
+  CHECK(told("a = 1__0").find("E003 1:5 +4 ") == 0);
+  CHECK(told("a = 2020-13-01\n").find("E003 1:5 +10 expected month between 1 and 12") == 0);
+  CHECK(told("a = 2020-02-30T00:00:00Z").find("E003 1:5 +20 expected day") == 0);
+  CHECK(told("a = 25:00:00").find("E003 1:5 +8 expected hour") == 0);
+}
+
+TEST_CASE("a control character in a closed string is not a string left open") {
+  CHECK(told("a = \"\x01\"\n") == "E003 1:6 +1 the string holds a control character (use an escape such as `\\t`)");
+}
+
+TEST_CASE("an error after the last character is not put past the end of the line") {
+  CHECK(told("a = \"\"\"x\n").find("E003 1:9 +1 the file ends inside a string") == 0);
+}
+
 TEST_CASE("a second definition says where the first one is") {
   CHECK(told("a = 1\nb = 2\na = 3\n") == "E004 3:1 +1 `a` is defined twice (it is first defined on line 1)");
   CHECK(told("[x]\na = 1\n[[y]]\na = 2\n[[y]]\na = 3\n a  = 4\n") ==
