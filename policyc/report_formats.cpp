@@ -16,7 +16,17 @@ using Json = nlohmann::ordered_json;
 const char* severity_name(Severity severity) { return severity == Severity::error ? "error" : "warning"; }
 
 // File names are bytes; a name that is not UTF-8 is replaced, never a reason to fail.
-std::string dump(const Json& document) { return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+// A JSON array, one element per line. Kept as text: a tree of a million problems would take gigabytes.
+class List {
+ public:
+  void add(const Json& element) { elements_ += (elements_.empty() ? "\n" : ",\n") + dump(element); }
+  std::string text() const { return "[" + elements_ + "]"; }
+
+ private:
+  std::string elements_;
+};
 
 Json sarif_rules() {
   Json rules = Json::array();
@@ -75,47 +85,43 @@ std::string github_escape(std::string_view text, bool property) {
 }  // namespace
 
 std::string render_json(const std::vector<FileReport>& reports) {
-  Json document = {{"diagnostics", Json::array()}, {"unreadable", Json::array()}, {"errors", 0}, {"warnings", 0}};
+  List diagnostics, unreadable;
   std::size_t errors = 0, warnings = 0;
   for (const FileReport& report : reports) {
-    if (!report.unreadable.empty())
-      document["unreadable"].push_back({{"file", report.file}, {"message", report.unreadable}});
+    if (!report.unreadable.empty()) unreadable.add({{"file", report.file}, {"message", report.unreadable}});
     for (const Diagnostic& diagnostic : report.diagnostics.all()) {
       const KindInfo& kind = info(diagnostic.kind);
-      document["diagnostics"].push_back({{"file", report.file},
-                                         {"line", diagnostic.span.line},
-                                         {"column", diagnostic.span.column},
-                                         {"length", diagnostic.span.length},
-                                         {"severity", severity_name(diagnostic.severity)},
-                                         {"code", kind.code},
-                                         {"name", kind.name},
-                                         {"message", diagnostic.message},
-                                         {"help", diagnostic.help.empty() ? Json() : Json(diagnostic.help)}});
+      diagnostics.add({{"file", report.file},
+                       {"line", diagnostic.span.line},
+                       {"column", diagnostic.span.column},
+                       {"length", diagnostic.span.length},
+                       {"severity", severity_name(diagnostic.severity)},
+                       {"code", kind.code},
+                       {"name", kind.name},
+                       {"message", diagnostic.message},
+                       {"help", diagnostic.help.empty() ? Json() : Json(diagnostic.help)}});
     }
     errors += report.diagnostics.errors();
     warnings += report.diagnostics.warnings();
   }
-  document["errors"] = errors;
-  document["warnings"] = warnings;
-  return dump(document);
+  return fmt::format("{{\n\"diagnostics\": {},\n\"unreadable\": {},\n\"errors\": {},\n\"warnings\": {}\n}}\n",
+                     diagnostics.text(), unreadable.text(), errors, warnings);
 }
 
 std::string render_sarif(const std::vector<FileReport>& reports) {
-  Json results = Json::array();
-  Json notifications = Json::array();
+  List results, notifications;
+  bool successful = true;
   for (const FileReport& report : reports) {
-    if (!report.unreadable.empty())
-      notifications.push_back({{"level", "error"}, {"message", {{"text", report.unreadable}}}});
-    for (const Diagnostic& diagnostic : report.diagnostics.all())
-      results.push_back(sarif_result(report.file, diagnostic));
+    successful = successful && report.unreadable.empty();
+    if (!report.unreadable.empty()) notifications.add({{"level", "error"}, {"message", {{"text", report.unreadable}}}});
+    for (const Diagnostic& diagnostic : report.diagnostics.all()) results.add(sarif_result(report.file, diagnostic));
   }
-  Json invocation = {{"executionSuccessful", notifications.empty()}};
-  if (!notifications.empty()) invocation["toolExecutionNotifications"] = notifications;
-  const Json run = {{"tool", {{"driver", {{"name", "x0x-policyc"}, {"rules", sarif_rules()}}}}},
-                    {"columnKind", "unicodeCodePoints"},
-                    {"invocations", Json::array({invocation})},
-                    {"results", results}};
-  return dump({{"version", "2.1.0"}, {"runs", Json::array({run})}});
+  const Json tool = {{"driver", {{"name", "x0x-policyc"}, {"rules", sarif_rules()}}}};
+  return fmt::format(
+      "{{\n\"version\": \"2.1.0\",\n\"runs\": [{{\n\"tool\": {},\n\"columnKind\": \"unicodeCodePoints\",\n"
+      "\"invocations\": [{{\"executionSuccessful\": {}, \"toolExecutionNotifications\": {}}}],\n\"results\": "
+      "{}\n}}]\n}}\n",
+      dump(tool), successful, notifications.text(), results.text());
 }
 
 std::string render_github(const std::vector<FileReport>& reports) {

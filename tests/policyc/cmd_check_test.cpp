@@ -61,7 +61,7 @@ TEST_CASE("formats for programs go to standard output, whole") {
   CHECK(run_policyc({"check", "--format", "sarif", bad}).out.find("\"2.1.0\"") != std::string::npos);
   CHECK(run_policyc({"check", "--format", "github", bad}).out.find("::error file=") == 0);
   CHECK(run_policyc({"check", "--format", "json", "--strict", scratch.put("w.toml", "[other]\n")})
-            .out.find("\"severity\": \"error\"") != std::string::npos);
+            .out.find("\"severity\":\"error\"") != std::string::npos);
 }
 
 TEST_CASE("endless input is refused at the limit") {
