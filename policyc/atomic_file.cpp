@@ -100,6 +100,7 @@ void write_file_atomically(const std::string& path, std::span<const std::uint8_t
                            Existing existing) {
   const Place place = split(path);
   if (path.empty()) fail(path, ENOENT);
+  if (path == "-") throw UserError("`-` is not the name of a file; to write one of that name, give `./-`");
   if (place.name.empty() || place.name == "." || place.name == "..") fail(path, EISDIR);
   const FileHandle directory(open(place.directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) fail(path, errno);

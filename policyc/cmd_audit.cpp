@@ -211,8 +211,8 @@ void add_audit_command(CLI::App& app, std::function<int()>& run) {
       ->required();
   verify->add_option("--head", options->head, "A head printed earlier: the record with this digest must still be there")
       ->type_name("DIGEST");
-  verify->add_option("--min-seq", options->min_seq, "The last record must have this seq or a later one")
-      ->type_name("N");
+  add_number_option(*verify, "--min-seq", options->min_seq, 0, UINT64_MAX,
+                    "The last record must have this seq or a later one");
   add_format_option(*verify, options->json);
   verify->footer(
       "Each record names the digest of the one before, so a line that was changed, removed, moved or put in is found\n"

@@ -113,13 +113,9 @@ void add_compile_command(CLI::App& app, std::function<int()>& run) {
   command->add_option("--key", options->key, "Sign with this secret key, a minisign file")
       ->required()
       ->type_name("SECRET");
-  command
-      ->add_option("--password-fd", options->password.descriptor,
-                   "Read the password from the first line of this descriptor; without it the terminal is asked")
-      ->type_name("N");
-  command->add_option("--policy-version", options->policy_version, "Use this instead of `version` in `[policy]`")
-      ->type_name("N")
-      ->check([](const std::string& text) { return text == "0" ? "versions start at 1" : ""; });
+  add_password_option(*command, options->password);
+  add_number_option(*command, "--policy-version", options->policy_version, 1, kMaxTomlNumber,
+                    "Use this instead of `version` in `[policy]`");
   command->add_option("--expires-in", options->expires_in, "Expire this long after now: 30d, 12h, 1d12h")
       ->type_name("DURATION");
   command->add_flag("--no-expiry", options->no_expiry, "Make a table that never expires");

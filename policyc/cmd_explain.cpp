@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "policyc/cmd_check.hpp"
 #include "policyc/commands.hpp"
 #include "policyc/explain.hpp"
+#include "policyc/line_reader.hpp"
 #include "policyc/text.hpp"
 #include "policyc/timestamp.hpp"
 #include "policyc/user_error.hpp"
@@ -23,6 +23,13 @@ std::uint64_t time_asked(const std::string& at) {
   const std::optional<std::uint64_t> secs = parse_utc(at);
   if (!secs) throw UserError(fmt::format("--at {}: not a time like 2026-12-18T00:00:00Z", quote(at)));
   return *secs;
+}
+
+// Exit status 1 is a denial, so whatever keeps a policy from being asked is 2.
+LoadedPolicy load_policy_to_ask(const std::string& path) try {
+  return load_policy(path);
+} catch (const UserError& error) {
+  throw UserError(error.what());
 }
 
 Id id_option(const std::string& option, const std::string& hex) {
@@ -56,10 +63,9 @@ int run_explain(const ExplainOptions& options) {
   request.argv = options.argv;
   request.cwd_present = options.cwd;
   request.stdin_bytes = options.stdin_bytes;
-  if (options.timeout_secs > 0xffffffffu / 1000) throw UserError("--timeout: too many seconds for a request");
   request.timeout_ms = options.timeout_secs * 1000;
   const std::uint64_t now = time_asked(options.at);
-  const LoadedPolicy loaded = load_policy(options.policy);
+  const LoadedPolicy loaded = load_policy_to_ask(options.policy);
   const Verdict verdict = request.decide(loaded.compiled.table, now);
   if (!options.json) {
     print_human(loaded, request, verdict);
@@ -83,6 +89,8 @@ int run_explain(const ExplainOptions& options) {
 
 // ---- replay
 // --------------------------------------------------------------------------------------------------
+
+constexpr std::size_t kMaxReplayLineBytes = std::size_t{16} << 20;  // far more than a request may hold
 
 struct ReplayOptions {
   std::string policy, log, at;
@@ -119,14 +127,14 @@ std::optional<OwnedRequest> request_of(const nlohmann::json& line) {
 
 // Whether the log itself says how this request was decided, and otherwise.
 bool decided_otherwise(const nlohmann::json& line, bool allow) {
-  const std::string event = line.value("event", "");
-  return (event == "request" && !allow) || (event == "denial" && allow);
+  const auto event = line.find("event");
+  return event != line.end() && *event == (allow ? "denial" : "request");
 }
 
-void replay_line(const LoadedPolicy& loaded, std::uint64_t now, const std::string& text, std::size_t number,
-                 ReplayCounts& counts) {
+void replay_line(const LoadedPolicy& loaded, std::uint64_t now, const Line& log_line, ReplayCounts& counts) {
   try {
-    const nlohmann::json line = nlohmann::json::parse(text);
+    if (log_line.text.size() > kMaxReplayLineBytes) throw std::runtime_error("too long");
+    const nlohmann::json line = nlohmann::json::parse(log_line.text);
     const std::optional<OwnedRequest> request = request_of(line);
     if (!request) {
       ++counts.skipped;
@@ -136,39 +144,30 @@ void replay_line(const LoadedPolicy& loaded, std::uint64_t now, const std::strin
     const bool allow = is_allow(verdict.decision);
     ++(allow ? counts.allowed : counts.denied);
     if (decided_otherwise(line, allow)) ++counts.changed;
-    nlohmann::ordered_json json = {{"log_line", number}};
+    nlohmann::ordered_json json = {{"log_line", log_line.number}};
     json.update(verdict_json(loaded, verdict));
     std::cout << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
   } catch (const nlohmann::json::exception&) {
     ++counts.malformed;
-    fmt::print(stderr, "x0x-policyc: line {}: not valid JSON\n", number);
+    fmt::print(stderr, "x0x-policyc: line {}: not valid JSON\n", log_line.number);
   } catch (const std::runtime_error& error) {
     ++counts.malformed;
-    fmt::print(stderr, "x0x-policyc: line {}: {}\n", number, error.what());
+    fmt::print(stderr, "x0x-policyc: line {}: {}\n", log_line.number, error.what());
   }
 }
 
 int run_replay(const ReplayOptions& options) {
   const std::uint64_t now = time_asked(options.at);
-  const LoadedPolicy loaded = load_policy(options.policy);
-  std::ifstream file;
-  if (options.log != "-") {
-    file.open(options.log);
-    if (!file || file.peek() == std::ifstream::traits_type::eof()) {
-      if (!file.eof()) throw UserError(fmt::format("{}: cannot be read", options.log));
-    }
-  }
-  std::istream& log = options.log == "-" ? std::cin : file;
+  const LoadedPolicy loaded = load_policy_to_ask(options.policy);
+  LineReader log(options.log, kMaxReplayLineBytes);
   std::ios::sync_with_stdio(false);
   ReplayCounts counts;
-  std::string line;
-  for (std::size_t number = 1; std::getline(log, line); ++number)
-    if (line.ends_with('~'))  // torn by a crash: the audit log says so in its next record
+  for (Line line; log.next(line);)
+    if (line.text.ends_with('~'))  // torn by a crash: the audit log says so in its next record
       ++counts.skipped;
-    else if (!line.empty())
-      replay_line(loaded, now, line, number, counts);
+    else if (!line.text.empty())
+      replay_line(loaded, now, line, counts);
   std::cout.flush();
-  if (!std::cout) throw UserError("cannot write to standard output");
   fmt::print(stderr,
              "{} allowed, {} denied, {} decided otherwise than logged, {} lines without a request, {} malformed\n",
              counts.allowed, counts.denied, counts.changed, counts.skipped, counts.malformed);
@@ -184,10 +183,10 @@ void add_explain_command(CLI::App& app, std::function<int()>& run) {
   command->add_option("POLICY", options->policy, "A policy file or a compiled table")->required();
   command->add_option("--agent", options->agent, "Agent id, 64 hexadecimal digits")->required()->type_name("HEX");
   command->add_option("--machine", options->machine, "Machine id, 64 hexadecimal digits")->required()->type_name("HEX");
-  command->add_option("--stdin-bytes", options->stdin_bytes, "As if the request carried this much standard input")
-      ->type_name("N");
-  command->add_option("--timeout", options->timeout_secs, "As if the request asked for this many seconds")
-      ->type_name("SECS");
+  add_number_option(*command, "--stdin-bytes", options->stdin_bytes, 0, kMaxTomlNumber,
+                    "As if the request carried this much standard input");
+  add_number_option(*command, "--timeout", options->timeout_secs, 0, 0xffffffffu / 1000,
+                    "As if the request asked for this many seconds", "SECS");
   command->add_flag("--cwd", options->cwd, "As if the request named a working directory");
   command->add_option("--at", options->at, "Decide as at this time, such as 2026-12-18T00:00:00Z; without it: now")
       ->type_name("TIME");

@@ -3,7 +3,9 @@
 
 #include "policyc/atomic_file.hpp"
 #include "policyc/commands.hpp"
+#include "policyc/emit.hpp"
 #include "policyc/inspect.hpp"
+#include "policyc/parse.hpp"
 #include "policyc/policy_json.hpp"
 #include "policyc/read_file.hpp"
 #include "policyc/signatures.hpp"
@@ -26,8 +28,21 @@ int run_inspect(const std::string& table, bool json) {
   return kExitOk;
 }
 
+// A table that another program made and signed may say what no policy file can: a number above TOML's, a name that
+// `env` must not have.
+void check_round_trip(const LoadedPolicy& loaded, const std::string& toml) {
+  Diagnostics diagnostics;
+  const Source source = make_source(loaded.name, toml);
+  const std::optional<Policy> policy = parse_policy(source, diagnostics);
+  if (policy && emit(*policy) == loaded.compiled.payload) return;
+  const std::string why = diagnostics.all().empty() ? "" : ": " + diagnostics.all().front().message;
+  throw UserError(fmt::format("{}: no policy file says the same as this table{}", loaded.name, why), kExitRefused);
+}
+
 int run_decompile(const std::string& table, const std::string& output) {
-  const std::string toml = policy_toml(load_table_only(table).policy);
+  const LoadedPolicy loaded = load_table_only(table);
+  const std::string toml = policy_toml(loaded.policy);
+  check_round_trip(loaded, toml);
   if (output.empty())
     fmt::print("{}", toml);
   else

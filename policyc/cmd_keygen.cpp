@@ -79,12 +79,7 @@ void add_keygen_command(CLI::App& app, std::function<int()>& run) {
       ->type_name("FILE");
   CLI::Option* no_password =
       command->add_flag("--no-password", options->no_password, "Leave the secret key unprotected, for machines");
-  command
-      ->add_option("--password-fd", options->password.descriptor,
-                   "Read the password from the first line of this descriptor; without it the terminal is asked")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber)
-      ->excludes(no_password);
+  add_password_option(*command, options->password)->excludes(no_password);
   command->add_option("--comment", options->comment, "First line of both files; nobody vouches for it")
       ->type_name("TEXT");
   command->add_flag("--force", options->force, "Overwrite existing key files");

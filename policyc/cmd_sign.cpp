@@ -116,11 +116,7 @@ void add_sign_command(CLI::App& app, std::function<int()>& run) {
       ->type_name("FILE");
   command->add_option("-o,--output", options->output, "Write here; without it the table itself is replaced")
       ->type_name("OUT");
-  command
-      ->add_option("--password-fd", options->password.descriptor,
-                   "Read the password from the first line of this descriptor; without it the terminal is asked")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  add_password_option(*command, options->password);
   command->add_option("--comment", options->comment, "Trusted comment, signed too; without it: name, version, digest")
       ->type_name("TEXT");
   command->add_flag("--force", options->force, "Overwrite a table of a higher version, or a file that is no table");

@@ -24,7 +24,8 @@ LoadedPolicy load_table(const std::string& path, Bytes file) {
   loaded.compiled.payload = take_apart(file, path).payload;
   const Result<BlobView> opened = open_payload(loaded.compiled.payload, loaded.compiled.storage);
   if (!opened.ok())
-    throw UserError(fmt::format("{}: {}: {}", path, fault_name(opened.fault()), fault_message(opened.fault())));
+    throw UserError(fmt::format("{}: {}: {}", path, fault_name(opened.fault()), fault_message(opened.fault())),
+                    kExitRefused);
   loaded.compiled.table = opened.value();
   loaded.policy = read_table(loaded.compiled.table);
   return loaded;
@@ -44,8 +45,10 @@ LoadedPolicy load_toml(const Source& source) {
 
 }  // namespace
 
+// Either end will do: a table that was cut off is not to be taken for a text.
 bool looks_like_table(Bytes file) {
-  return file.size() >= blob::kTrailerBytes && std::memcmp(file.data() + file.size() - 8, blob::kTrailerMagic, 8) == 0;
+  return file.size() >= 8 && (std::memcmp(file.data(), blob::kMagic, 8) == 0 ||
+                              std::memcmp(file.data() + file.size() - 8, blob::kTrailerMagic, 8) == 0);
 }
 
 LoadedPolicy load_policy(const std::string& path) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
 
 #include "policyc/commands.hpp"
 #include "policyc/secret.hpp"
@@ -39,6 +41,14 @@ void refuse_unknown_command(const CLI::App& app, const std::string& word) {
   const std::optional<std::string_view> meant = nearest(word, known);
   throw UserError(fmt::format("unknown command {}{}", quote(word),
                               meant ? fmt::format("; did you mean `{}`?", *meant) : " (see `x0x-policyc --help`)"));
+}
+
+// An answer that did not arrive is not an answer: a full disk must not pass for success.
+int delivered(int status) {
+  std::cout.flush();
+  if (std::cout && std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+  fmt::print(stderr, "x0x-policyc: cannot write to standard output\n");
+  return kExitUsage;
 }
 
 }  // namespace
@@ -83,9 +93,9 @@ int main(int argc, char** argv) {
     if (argc > 1) refuse_unknown_command(app, argv[1]);
     app.parse(argc, argv);
     start_crypto();
-    return run();
+    return delivered(run());
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kExitOk : kExitUsage;
+    return app.exit(error) == 0 ? delivered(kExitOk) : kExitUsage;
   } catch (const UserError& error) {
     fmt::print(stderr, "x0x-policyc: {}\n", error.what());
     return error.exit_code;

@@ -53,6 +53,59 @@ class Cli(unittest.TestCase):
     def explain(self, policy, *argv, options=()):
         return run("explain", policy, "--agent", AGENT, "--machine", MACHINE, *options, "--", *argv)
 
+    def test_a_negative_version_is_not_the_highest_one(self):
+        for version in ("-1", "0", "00", "0x7", "1e3", "+5", " 5", "", "9223372036854775808", "18446744073709551616"):
+            refused = self.compile("--policy-version", version)
+            self.assertEqual((refused.returncode, self.table.exists()), (2, False), version)
+            self.assertIn("is not a whole number from 1 to 9223372036854775807", refused.stderr)
+        self.assertEqual(self.explain(self.policy, "uptime", options=("--stdin-bytes", "-1")).returncode, 2)
+        self.assertEqual(self.explain(self.policy, "uptime", options=("--timeout", "4294968")).returncode, 2)
+
+    def test_what_cannot_be_asked_is_no_denial(self):
+        self.assertEqual(self.compile().returncode, 0)
+        table = bytearray(self.table.read_bytes())
+        cut = self.dir / "cut.x0xp"
+        cut.write_bytes(table[:300])
+        table[20] |= 4
+        damaged = self.dir / "damaged.x0xp"
+        damaged.write_bytes(table)
+        for policy, fault in ((cut, "bad_magic"), (damaged, "bad_flags"), ("/dev/zero", "larger than")):
+            asked = self.explain(policy, "uptime")
+            self.assertEqual(asked.returncode, 2, asked.stderr)
+            self.assertIn(fault, asked.stderr)
+        for command in ("inspect", "decompile"):
+            self.assertEqual(run(command, damaged).returncode, 1)
+
+    def test_an_answer_that_does_not_arrive_is_no_success(self):
+        self.assertEqual(self.compile().returncode, 0)
+        for arguments in (("inspect", self.table), ("decompile", self.table), ("verify", self.table, "--trust", self.pub),
+                          ("check", "--format", "json", self.policy), ("replay", self.policy, self.log({"argv": ["uptime"]})),
+                          ("explain", self.policy, "--agent", AGENT, "--machine", MACHINE, "--", "uptime"), ("--help",)):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, *map(str, arguments)], stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertIn("cannot write to standard output", done.stderr)
+
+    def test_a_dash_is_not_taken_for_the_name_of_an_output(self):
+        refused = self.compile(out="-")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("`-` is not the name of a file", refused.stderr)
+
+    def log(self, *requests):
+        path = self.dir / "log.jsonl"
+        path.write_text("".join(json.dumps({"agent_id": AGENT, "machine_id": MACHINE, **r}) + "\n" for r in requests))
+        return path
+
+    def test_an_event_of_another_type_does_not_spoil_a_request(self):
+        replayed = run("replay", self.policy, self.log({"argv": ["uptime"], "event": 5}))
+        self.assertEqual((replayed.returncode, replayed.stdout.count("allow")), (0, 1), replayed.stderr)
+
+    def test_a_line_without_end_is_not_kept(self):
+        path = self.log({"argv": ["uptime"]}, {"argv": ["x" * (17 << 20)]}, {"argv": ["uptime"]})
+        replayed = run("replay", self.policy, path)
+        self.assertEqual((replayed.returncode, replayed.stdout.count("allow")), (1, 2))
+        self.assertIn("line 2: too long", replayed.stderr)
+
     def test_the_same_policy_gives_the_same_bytes(self):
         self.assertEqual(self.compile().returncode, 0)
         first = self.table.read_bytes()
@@ -235,7 +288,6 @@ class Cli(unittest.TestCase):
         self.assertIn("did you mean `compile`?", run("compil").stderr)
         self.assertEqual(run("check").returncode, 2)
         self.assertIn("(see `x0x-policyc check --help`)", run("check").stderr)
-        self.assertIn("versions start at 1", self.compile("--policy-version", "0").stderr)
         self.assertIn("xml not in {human,json,sarif,github}", run("check", "--format", "xml", self.policy).stderr)
         for command in ("check", "compile", "keygen", "sign", "verify", "inspect", "decompile", "explain", "replay"):
             shown = run(command, "--help")
