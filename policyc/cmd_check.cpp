@@ -75,9 +75,10 @@ int run_check(const CheckOptions& options) {
     unreadable |= !reports.back().unreadable.empty();
     errors |= reports.back().diagnostics.errors() > 0;
   }
-  if (options.format == ReportFormat::json) print(stdout, render_json(reports));
-  if (options.format == ReportFormat::sarif) print(stdout, render_sarif(reports));
-  if (options.format == ReportFormat::github) print(stdout, render_github(reports));
+  const Sink to_stdout = [](std::string_view text) { print(stdout, text); };
+  if (options.format == ReportFormat::json) write_json(reports, to_stdout);
+  if (options.format == ReportFormat::sarif) write_sarif(reports, to_stdout);
+  if (options.format == ReportFormat::github) write_github(reports, to_stdout);
   return unreadable ? 2 : errors ? 1 : 0;
 }
 

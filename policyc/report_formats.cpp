@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include "policyc/text.hpp"
 
@@ -18,14 +19,19 @@ const char* severity_name(Severity severity) { return severity == Severity::erro
 // File names are bytes; a name that is not UTF-8 is replaced, never a reason to fail.
 std::string dump(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-// A JSON array, one element per line. Kept as text: a tree of a million problems would take gigabytes.
+// A JSON array, one element per line. It is written as it comes: a tree of a million problems would take gigabytes.
 class List {
  public:
-  void add(const Json& element) { elements_ += (elements_.empty() ? "\n" : ",\n") + dump(element); }
-  std::string text() const { return "[" + elements_ + "]"; }
+  explicit List(const Sink& sink) : sink_(sink) { sink_("["); }
+  void add(const Json& element) {
+    sink_(std::exchange(separator_, ",\n"));
+    sink_(dump(element));
+  }
+  void end() { sink_("]"); }
 
  private:
-  std::string elements_;
+  const Sink& sink_;
+  std::string_view separator_ = "\n";
 };
 
 Json sarif_rules() {
@@ -50,6 +56,19 @@ std::string uri_of(std::string_view file) {
     }
   }
   return uri;
+}
+
+Json json_of(const std::string& file, const Diagnostic& diagnostic) {
+  const KindInfo& kind = info(diagnostic.kind);
+  return {{"file", file},
+          {"line", diagnostic.span.line},
+          {"column", diagnostic.span.column},
+          {"length", diagnostic.span.length},
+          {"severity", severity_name(diagnostic.severity)},
+          {"code", kind.code},
+          {"name", kind.name},
+          {"message", diagnostic.message},
+          {"help", diagnostic.help.empty() ? Json() : Json(diagnostic.help)}};
 }
 
 Json sarif_result(const std::string& file, const Diagnostic& diagnostic) {
@@ -84,62 +103,57 @@ std::string github_escape(std::string_view text, bool property) {
 
 }  // namespace
 
-std::string render_json(const std::vector<FileReport>& reports) {
-  List diagnostics, unreadable;
+void write_json(const std::vector<FileReport>& reports, const Sink& sink) {
   std::size_t errors = 0, warnings = 0;
+  sink("{\n\"diagnostics\": ");
+  List diagnostics(sink);
   for (const FileReport& report : reports) {
-    if (!report.unreadable.empty()) unreadable.add({{"file", report.file}, {"message", report.unreadable}});
-    for (const Diagnostic& diagnostic : report.diagnostics.all()) {
-      const KindInfo& kind = info(diagnostic.kind);
-      diagnostics.add({{"file", report.file},
-                       {"line", diagnostic.span.line},
-                       {"column", diagnostic.span.column},
-                       {"length", diagnostic.span.length},
-                       {"severity", severity_name(diagnostic.severity)},
-                       {"code", kind.code},
-                       {"name", kind.name},
-                       {"message", diagnostic.message},
-                       {"help", diagnostic.help.empty() ? Json() : Json(diagnostic.help)}});
-    }
+    for (const Diagnostic& diagnostic : report.diagnostics.all()) diagnostics.add(json_of(report.file, diagnostic));
     errors += report.diagnostics.errors();
     warnings += report.diagnostics.warnings();
   }
-  return fmt::format("{{\n\"diagnostics\": {},\n\"unreadable\": {},\n\"errors\": {},\n\"warnings\": {}\n}}\n",
-                     diagnostics.text(), unreadable.text(), errors, warnings);
+  diagnostics.end();
+  sink(",\n\"unreadable\": ");
+  List unreadable(sink);
+  for (const FileReport& report : reports)
+    if (!report.unreadable.empty()) unreadable.add({{"file", report.file}, {"message", report.unreadable}});
+  unreadable.end();
+  sink(fmt::format(",\n\"errors\": {},\n\"warnings\": {}\n}}\n", errors, warnings));
 }
 
-std::string render_sarif(const std::vector<FileReport>& reports) {
-  List results, notifications;
-  bool successful = true;
-  for (const FileReport& report : reports) {
-    successful = successful && report.unreadable.empty();
-    if (!report.unreadable.empty()) notifications.add({{"level", "error"}, {"message", {{"text", report.unreadable}}}});
-    for (const Diagnostic& diagnostic : report.diagnostics.all()) results.add(sarif_result(report.file, diagnostic));
-  }
+void write_sarif(const std::vector<FileReport>& reports, const Sink& sink) {
   const Json tool = {{"driver", {{"name", "x0x-policyc"}, {"rules", sarif_rules()}}}};
-  return fmt::format(
-      "{{\n\"version\": \"2.1.0\",\n\"runs\": [{{\n\"tool\": {},\n\"columnKind\": \"unicodeCodePoints\",\n"
-      "\"invocations\": [{{\"executionSuccessful\": {}, \"toolExecutionNotifications\": {}}}],\n\"results\": "
-      "{}\n}}]\n}}\n",
-      dump(tool), successful, notifications.text(), results.text());
+  Json notifications = Json::array();
+  for (const FileReport& report : reports)
+    if (!report.unreadable.empty())
+      notifications.push_back({{"level", "error"}, {"message", {{"text", report.unreadable}}}});
+  const Json invocation = {{"executionSuccessful", notifications.empty()},
+                           {"toolExecutionNotifications", notifications}};
+  sink(
+      fmt::format("{{\n\"version\": \"2.1.0\",\n\"runs\": [{{\n\"tool\": {},\n\"columnKind\": \"unicodeCodePoints\",\n",
+                  dump(tool)));
+  sink(fmt::format("\"invocations\": [{}],\n\"results\": ", dump(invocation)));
+  List results(sink);
+  for (const FileReport& report : reports)
+    for (const Diagnostic& diagnostic : report.diagnostics.all()) results.add(sarif_result(report.file, diagnostic));
+  results.end();
+  sink("\n}]\n}\n");
 }
 
-std::string render_github(const std::vector<FileReport>& reports) {
-  std::string out;
+void write_github(const std::vector<FileReport>& reports, const Sink& sink) {
   for (const FileReport& report : reports) {
     const std::string file = github_escape(report.file, true);
     if (!report.unreadable.empty())
-      out += fmt::format("::error file={},title=unreadable::{}\n", file, github_escape(report.unreadable, false));
+      sink(fmt::format("::error file={},title=unreadable::{}\n", file, github_escape(report.unreadable, false)));
     for (const Diagnostic& diagnostic : report.diagnostics.all()) {
       const Span& span = diagnostic.span;
       std::string text = diagnostic.message;
       if (!diagnostic.help.empty()) text += "\nhelp: " + diagnostic.help;
-      out += fmt::format("::{} file={},line={},endLine={},col={},endColumn={},title={}::{}\n",
-                         severity_name(diagnostic.severity), file, span.line, span.line, span.column,
-                         span.column + span.length, info(diagnostic.kind).code, github_escape(text, false));
+      sink(fmt::format("::{} file={},line={},endLine={},col={},endColumn={},title={}::{}\n",
+                       severity_name(diagnostic.severity), file, span.line, span.line, span.column,
+                       span.column + span.length, info(diagnostic.kind).code, github_escape(text, false)));
     }
   }
-  return out;
 }
 
 }  // namespace x0x::policyc

@@ -2,7 +2,9 @@
 // tests/policyc/report_formats_test.cpp.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policyc/diagnostic.hpp"
@@ -16,8 +18,11 @@ struct FileReport {
   std::string unreadable;  // why it could not be read; empty when it was
 };
 
-std::string render_json(const std::vector<FileReport>& reports);
-std::string render_sarif(const std::vector<FileReport>& reports);
-std::string render_github(const std::vector<FileReport>& reports);
+// Takes the text piece by piece.
+using Sink = std::function<void(std::string_view)>;
+
+void write_json(const std::vector<FileReport>& reports, const Sink& sink);
+void write_sarif(const std::vector<FileReport>& reports, const Sink& sink);
+void write_github(const std::vector<FileReport>& reports, const Sink& sink);
 
 }  // namespace x0x::policyc

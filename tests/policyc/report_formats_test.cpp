@@ -19,8 +19,15 @@ std::vector<FileReport> sample() {
   return reports;
 }
 
+std::string written(void (*write)(const std::vector<FileReport>&, const Sink&),
+                    const std::vector<FileReport>& reports) {
+  std::string text;
+  write(reports, [&](std::string_view piece) { text += piece; });
+  return text;
+}
+
 TEST_CASE("JSON has every field and the counts") {
-  const json document = json::parse(render_json(sample()));
+  const json document = json::parse(written(write_json, sample()));
   CHECK(document["errors"] == 1);
   CHECK(document["warnings"] == 1);
   const json& first = document["diagnostics"].at(0);
@@ -35,11 +42,11 @@ TEST_CASE("JSON has every field and the counts") {
   CHECK(first["help"] == "do: this, 100%");
   CHECK(document["diagnostics"].at(1)["help"].is_null());
   CHECK(document["unreadable"].at(0)["file"] == "gone.toml");
-  CHECK(json::parse(render_json({}))["diagnostics"].empty());
+  CHECK(json::parse(written(write_json, {}))["diagnostics"].empty());
 }
 
 TEST_CASE("SARIF has the parts that the standard requires") {
-  const json document = json::parse(render_sarif(sample()));
+  const json document = json::parse(written(write_sarif, sample()));
   CHECK(document["version"] == "2.1.0");
   const json& run = document["runs"].at(0);
   const json& driver = run["tool"]["driver"];
@@ -56,7 +63,7 @@ TEST_CASE("SARIF has the parts that the standard requires") {
 }
 
 TEST_CASE("GitHub commands are escaped, one per line") {
-  CHECK(render_github(sample()) ==
+  CHECK(written(write_github, sample()) ==
         "::error file=a "
         "b%2Cc%3A%25\xff.toml,line=3,endLine=3,col=4,endColumn=9,title=E010::first%0Aline%0Ahelp: do: this, "
         "100%25\n"
