@@ -58,7 +58,7 @@ void settle_expiry(const CompileOptions& options, Policy& policy) {
 void print_summary(const CompileOptions& options, const Policy& policy, const CompiledPolicy& compiled,
                    std::size_t file_bytes) {
   const BlobView& table = compiled.table;
-  fmt::print("{}: {} version {}, {} in {}, {}, {} bytes\ndigest {}\n", options.output,
+  fmt::print("{}: {} version {}, {} in {}, {}, {} bytes\ndigest {}\n", escape(options.output),
              policy.name ? escape(*policy.name) : "unnamed policy", *policy.version,
              count_of(table.rule_count(), "command", "commands"), count_of(table.entry_count(), "entry", "entries"),
              policy.expires ? "expires " + format_utc(*policy.expires) : "never expires", file_bytes,
@@ -93,7 +93,7 @@ int run_compile(const CompileOptions& options) {
     fmt::print(stderr,
                "x0x-policyc: note: {} held version {} with other content; nodes that loaded it will refuse "
                "this one\n",
-               options.output, *policy->version);
+               escape(options.output), *policy->version);
   const SecretKey key = load_secret_key(options.key, options.password);
   const std::vector<std::uint8_t> file = sign_table(compiled->payload, key, options.comment);
   write_file_atomically(options.output, file);

@@ -1,6 +1,8 @@
 // `x0x-policyc inspect` and `decompile`: what a table says, for people, for programs, and as a policy again.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "policyc/atomic_file.hpp"
 #include "policyc/commands.hpp"
 #include "policyc/emit.hpp"
@@ -35,7 +37,8 @@ void check_round_trip(const LoadedPolicy& loaded, const std::string& toml) {
   const Source source = make_source(loaded.name, toml);
   const std::optional<Policy> policy = parse_policy(source, diagnostics);
   if (policy && emit(*policy) == loaded.compiled.payload) return;
-  const std::string why = diagnostics.all().empty() ? "" : ": " + diagnostics.all().front().message;
+  const auto error = std::ranges::find(diagnostics.all(), Severity::error, &Diagnostic::severity);
+  const std::string why = error == diagnostics.all().end() ? "" : ": " + error->message;
   throw UserError(fmt::format("{}: no policy file says the same as this table{}", loaded.name, why), kExitRefused);
 }
 

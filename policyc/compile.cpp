@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "policyc/emit.hpp"
 #include "policyc/ephemeral.hpp"
 #include "policyc/lower.hpp"
@@ -31,6 +33,17 @@ const Command& command_of(const Policy& policy, std::uint32_t rule) {
     rule -= static_cast<std::uint32_t>(entry.commands.size());
   }
   throw std::logic_error("no such rule");
+}
+
+void report_crowded(const Policy& policy, const Lowered& lowered, const CrowdedIndex& crowded,
+                    Diagnostics& diagnostics) {
+  const auto entry = std::ranges::find(lowered.entry_pairs, crowded.pair) - lowered.entry_pairs.begin();
+  const Span place = crowded.rule != blob::kNone ? command_of(policy, crowded.rule).argv_span
+                                                 : policy.entries[static_cast<std::size_t>(entry)].span;
+  diagnostics.report(
+      Kind::crowded_index, place,
+      fmt::format("more than {} commands or pairs belong into one place of the table's index", blob::kMaxProbes),
+      "texts must have been picked for this; leave this one out, or change any text of it");
 }
 
 bool has_examples(const Policy& policy) {
@@ -91,9 +104,14 @@ std::optional<CompiledPolicy> compile_policy(const Policy& policy, Diagnostics& 
         "a way is a number of tokens, which of them are `<INT>` or `<URL_PATH>`, and how long each URL prefix is");
     return std::nullopt;
   }
-  CompiledPolicy compiled = open_emitted(emit(policy, lowered));
-  run_examples(policy, compiled, diagnostics);
-  return compiled;
+  try {
+    CompiledPolicy compiled = open_emitted(emit(policy, lowered));
+    run_examples(policy, compiled, diagnostics);
+    return compiled;
+  } catch (const CrowdedIndex& crowded) {
+    report_crowded(policy, lowered, crowded, diagnostics);
+    return std::nullopt;
+  }
 }
 
 }  // namespace x0x::policyc

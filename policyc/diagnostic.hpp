@@ -61,7 +61,8 @@ namespace x0x::policyc {
   X(E051, duplicate_item,          "duplicate-item",          "an array that lists something twice") \
   /* the compiled table */ \
   X(E060, example_failed,          "example-failed",          "an `allow` or `deny` example is decided otherwise") \
-  X(E061, too_ambiguous,           "too-ambiguous",           "a pair's templates are placed in too many ways")     \
+  X(E061, too_ambiguous,           "too-ambiguous",           "a pair's templates are placed in too many ways") \
+  X(E062, crowded_index,           "crowded-index",           "too many commands or pairs belong into one place of the table's index") \
   /* warnings */ \
   X(W001, unknown_table,           "unknown-table",           "a top-level table or key that is not part of the policy") \
   X(W002, shadowed_command,        "shadowed-command",        "a command that an earlier one always matches first") \

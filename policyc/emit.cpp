@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <stdexcept>
 #include <string_view>
 
 #include "enforcer/blob_view.hpp"
@@ -210,7 +209,10 @@ class Emitter {
         there = i >= pairs && slots[slot].tag == tag && slots[slot].number > pairs &&
                 equal(lowered_.rules[slots[slot].number - 1 - pairs], lowered_.rules[i - pairs]);
       if (there) continue;  // the first of equal rules is the one that matches
-      if (probes > kMaxProbes) throw std::runtime_error("the table's index is too crowded; change any one token");
+      if (probes > kMaxProbes) {
+        const auto rule = static_cast<std::uint32_t>(i - pairs);
+        throw i < pairs ? CrowdedIndex(i, kNone) : CrowdedIndex(kNone, rule);
+      }
       slots[slot] = {tag, i + 1};
     }
     for (const Slot& slot : slots) {

@@ -30,7 +30,7 @@ class PlainFormatter : public CLI::Formatter {
 std::string usage_error(const CLI::App* app, const CLI::Error& error) {
   std::string program = app->get_name();
   for (; !app->get_subcommands().empty(); program += " " + app->get_name()) app = app->get_subcommands().front();
-  return fmt::format("x0x-policyc: {} (see `{} --help`)\n", error.what(), program);
+  return fmt::format("x0x-policyc: {} (see `{} --help`)\n", escape(error.what()), program);
 }
 
 // CLI11 would say that a subcommand is missing.
@@ -97,10 +97,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? delivered(kExitOk) : kExitUsage;
   } catch (const UserError& error) {
-    fmt::print(stderr, "x0x-policyc: {}\n", error.what());
+    fmt::print(stderr, "x0x-policyc: {}\n", escape(error.what()));  // file names may hold anything
     return error.exit_code;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "x0x-policyc: {}\n", error.what());
+    fmt::print(stderr, "x0x-policyc: {}\n", escape(error.what()));
     return kExitUsage;
   }
 }

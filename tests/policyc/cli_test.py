@@ -106,6 +106,31 @@ class Cli(unittest.TestCase):
         self.assertEqual((replayed.returncode, replayed.stdout.count("allow")), (1, 2))
         self.assertIn("line 2: too long", replayed.stderr)
 
+    def test_a_file_name_cannot_play_with_the_terminal(self):
+        odd = self.dir / "\x1b[31mx\n"
+        pair = ("--agent", AGENT, "--machine", MACHINE)
+        for done in (run("check", odd), run("explain", odd, *pair, "--", "uptime"), self.compile(out=odd / "x"),
+                     self.compile(out=odd), run("check", "--format", odd), run("inspect", str(odd) + "x"),
+                     run("keygen", "-p", odd, "-s", self.dir / "x", "--no-password")):
+            self.assertNotIn("\x1b", done.stdout + done.stderr)
+            self.assertIn("\\u{1b}[31mx\\u{a}", done.stdout + done.stderr)
+
+    def test_a_table_that_no_policy_file_can_say_is_not_decompiled(self):
+        self.assertEqual(self.compile().returncode, 0)
+        table = bytearray(self.table.read_bytes())
+        table[48:56] = b"\xff" * 8  # max_stdout_bytes
+        self.table.write_bytes(table)
+        self.assertEqual(self.explain(self.table, "uptime").returncode, 0)
+        refused = run("decompile", self.table)
+        self.assertEqual((refused.returncode, refused.stdout), (1, ""))
+        self.assertIn("no policy file says the same as this table: this number is too large", refused.stderr)
+
+    def test_a_policy_that_crowds_the_index_does_not_hide_the_problems_of_the_next(self):
+        policies = ROOT / "corpus/policies"
+        checked = run("check", "--format", "json", policies / "fail_crowded_index.toml", policies / "fail_empty_argv.toml")
+        self.assertEqual(checked.returncode, 1)
+        self.assertEqual([d["code"] for d in json.loads(checked.stdout)["diagnostics"]], ["E062", "E017"])
+
     def test_the_same_policy_gives_the_same_bytes(self):
         self.assertEqual(self.compile().returncode, 0)
         first = self.table.read_bytes()
