@@ -52,6 +52,7 @@ std::vector<std::string> env_items(const Command& command) {
 
 std::vector<std::string> example_items(const std::vector<Example>& examples) {
   std::vector<std::string> items;
+  items.reserve(examples.size());
   for (const Example& example : examples) items.push_back(joined(example.argv));
   return sorted(items);
 }
