@@ -107,34 +107,37 @@ int start(int argc, char** argv) {
     return fault == Fault::none ? 0 : refuse(audit_path, fault);
   }
 
-  int listener = kActivatedSocket;
-  const Fault socket_fault = activated ? Fault::none : claim_socket(a.socket, listener);
-  if (socket_fault != Fault::none) return refuse(a.socket, socket_fault);
+  // The log is ours before the socket is: of two that start at once, one must not take the other's socket and then give
+  // up for want of the log.
+  for (const int signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);  // errors, not ends
+  if (!activated && probe_socket(a.socket) == 0) return refuse(a.socket, Fault::socket_in_use);
   alignas(4096) static char queue[kAuditQueueBytes];
   static char home[PATH_MAX] = "HOME=/";
   static Audit audit;
-  Fault fault = audit.open(audit_path, queue);
-  if (fault == Fault::none) {
-    audit.record("policy_loaded", kPolicyLoaded, policy.ok() && table.enabled(), a.node.policy_path,
-                 Hex{policy.ok() ? Bytes(policy.value().digest.bytes) : Bytes{}},
-                 policy.ok() ? table.name().bytes : Bytes{}, policy.ok() ? table.policy_version() : 0);
-    if (!audit.flush()) fault = Fault::audit_not_writable;
-  }
+  const Fault opened = audit.open(audit_path, queue);
+  if (opened != Fault::none) return refuse(audit_path, opened);
+  int listener = kActivatedSocket;
+  const Fault claimed = activated ? Fault::none : claim_socket(a.socket, listener);
+  if (claimed != Fault::none) return refuse(a.socket, claimed);
+  audit.record("policy_loaded", kPolicyLoaded, policy.ok() && table.enabled(), a.node.policy_path,
+               Hex{policy.ok() ? Bytes(policy.value().digest.bytes) : Bytes{}},
+               policy.ok() ? table.name().bytes : Bytes{}, policy.ok() ? table.policy_version() : 0);
   if (const char* own = getenv("HOME"); own != nullptr && strlen(own) < sizeof home - 5)
     memcpy(home + 5, own, strlen(own) + 1);
-  for (const int signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);  // errors, not ends
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  const int status = fault != Fault::none ? refuse(audit_path, fault)
-                                          : serve({policy.ok() ? &table : nullptr,
-                                                   policy.value().digest,
-                                                   a.node.policy_path,
-                                                   home,
-                                                   &audit,
-                                                   listener,
-                                                   {a.uids, a.uid_count},
-                                                   milliseconds(CLOCK_REALTIME)});
-  if (!activated) unlink(a.socket);
+  prctl(PR_SET_DUMPABLE, 0);  // commands have our uid: none may trace us or a supervisor, or open our memory
+  const int status = !audit.flush() ? refuse(audit_path, Fault::audit_not_writable)
+                                    : serve({policy.ok() ? &table : nullptr,
+                                             policy.value().digest,
+                                             a.node.policy_path,
+                                             home,
+                                             &audit,
+                                             listener,
+                                             {a.uids, a.uid_count},
+                                             milliseconds(CLOCK_REALTIME)});
+  close(listener);                                                  // closed already, unless it never served
+  if (!activated && probe_socket(a.socket) != 0) unlink(a.socket);  // another may have the name by now
   return status;
 }
 

@@ -1,5 +1,6 @@
 """The enforcer as a service: without a policy, under systemd, told to stop, and with a log that others rotate."""
 
+import errno
 import signal
 import socket
 import stat
@@ -11,6 +12,12 @@ STUBBORN = "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n
 # Takes the number of a descriptor, then a command: what systemd does for a unit with a socket.
 ACTIVATE = ("import os, sys\nos.dup2(int(sys.argv[1]), 3)\nos.environ['LISTEN_FDS'] = '1'\n"
             "os.environ['LISTEN_PID'] = str(os.getpid() + int(sys.argv[2]))\nos.execv(sys.argv[3], sys.argv[3:])")
+
+
+def knock(path):
+    """What connecting to it gives: 0 when somebody listens, or an errno."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path))
 
 
 class WithoutPolicy(Case):
@@ -175,6 +182,36 @@ class Stopping(Case):
         node.assert_nothing_left()
 
     @slow
+    def test_the_socket_of_a_successor_is_left_alone(self):
+        node = self.node()
+        argv = node.allow_script("trap '' TERM; echo up; while :; do sleep 0.1; done")
+        connection = self.connect(node.start())
+        connection.request(argv).wait_output(b"up")
+        node.signal(signal.SIGTERM)
+        wait_until(lambda: knock(node.socket) == errno.ECONNREFUSED)
+        successor = self.node(["true"])
+        successor.socket = node.socket
+        successor.start()
+        self.assertEqual(node.wait(), 0)
+        self.assert_ok(self.connect(successor).request(["true"]))
+
+    def test_of_many_that_start_at_once_one_serves(self):
+        node = self.node(["true"])
+        node.compile()
+        for _ in range(5):
+            with socket.socket(socket.AF_UNIX) as stale:  # as a crash leaves it
+                stale.bind(str(node.socket))
+            started = []
+            for _ in range(8):
+                node.launch()
+                started.append(node.process)
+            wait_until(lambda: sum(process.poll() is None for process in started) == 1)
+            node.process = next(process for process in started if process.poll() is None)
+            self.assertEqual({process.wait() for process in started if process is not node.process}, {1})
+            wait_until(lambda: knock(node.socket) == 0)
+            self.assert_ok(self.connect(node).request(["true"]))
+            node.stop()
+
     def test_a_peer_that_does_not_read_cannot_hold_up_the_end(self):
         node = self.node()
         argv = node.allow(["head", "-c", "8000000", "/dev/zero"])
