@@ -8,8 +8,10 @@ namespace x0x {
 namespace {
 
 constexpr std::uint64_t kTruncate = 1u << 14, kIoctlDevice = 1u << 15;  // newer than the headers of Debian 12
-// All that make, move or remove: the bits from REMOVE_DIR to REFER.
+// All that make, move or remove: the bits from REMOVE_DIR to REFER. Devices are made nowhere: root could write to a
+// whole disk through one.
 constexpr std::uint64_t kDirectoryWrites = kTruncate - LANDLOCK_ACCESS_FS_REMOVE_DIR;
+constexpr std::uint64_t kMakeDevice = LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK;
 
 int landlock_abi() {
   return static_cast<int>(syscall(SYS_landlock_create_ruleset, nullptr, 0ul, LANDLOCK_CREATE_RULESET_VERSION));
@@ -22,7 +24,7 @@ bool allow_below(int ruleset, const char* path, std::uint64_t file_writes) {
   struct stat info;
   if (rule.parent_fd < 0 || fstat(rule.parent_fd, &info) != 0) return false;
   if (S_ISLNK(info.st_mode)) return errno = ELOOP, false;
-  rule.allowed_access = S_ISDIR(info.st_mode) ? file_writes | kDirectoryWrites : file_writes;
+  rule.allowed_access = S_ISDIR(info.st_mode) ? file_writes | (kDirectoryWrites & ~kMakeDevice) : file_writes;
   return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0;
 }
 

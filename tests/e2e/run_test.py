@@ -6,8 +6,9 @@ import os
 import pathlib
 import shutil
 import signal
+import unittest
 
-from harness import PYTHON, Case, main, write_program
+from harness import AM_ROOT, PYTHON, Case, main, write_program
 
 
 class Environment(Case):
@@ -294,6 +295,16 @@ class Extensions(Case):
             return
         self.assertEqual(session.stdout, b"in\nout\nkept\nstays\nnull\n", session.stderr)
         self.assertEqual((outside.read_text(), (inside / "new").read_text()), ("kept", "1\n"))
+
+    @unittest.skipUnless(AM_ROOT, "only root can make devices")
+    def test_no_device_can_be_made_where_files_may_be_written(self):
+        node = self.node()
+        argv = node.allow_python("import os, stat\nfor kind in stat.S_IFBLK, stat.S_IFCHR, stat.S_IFIFO:\n try:\n"
+                                 "  os.mknod(str(kind), kind | 0o600, os.makedev(1, 3))\n  print('made')\n"
+                                 " except PermissionError:\n  print('refused')",
+                                 cwd=node.work, writable=[node.work])
+        connection = self.connect(node.start())
+        self.assert_ok(connection.request(argv), b"refused\nrefused\nmade\n")
 
     def test_with_audit_hash_no_argument_is_written_anywhere(self):
         node = self.node(["true"])
