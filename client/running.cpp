@@ -49,7 +49,11 @@ class Descriptor {
 
 std::string running_directory() {
   const char* const base = std::getenv("XDG_RUNTIME_DIR");
-  return base == nullptr || *base != '/' ? "" : std::string(base) + "/x0x-exec";
+  if (base != nullptr && *base == '/') return std::string(base) + "/x0x-exec";
+  const std::string own = fmt::format("/tmp/x0x-exec-{}", ::geteuid());
+  struct stat info {};
+  if (::lstat(own.c_str(), &info) != 0) return own;  // open() makes it
+  return S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & 077) == 0 ? own : "";
 }
 
 void RunningFile::open(const std::string& directory, const RequestId& id) {
@@ -73,7 +77,10 @@ int cancel_running(const std::string& directory, const std::string& id) {
   if (!from_uuid(id, bytes))
     throw Failure("a session's id is 32 hex digits, with or without dashes (`x0x-exec sessions` lists them)");
   if (directory.empty())
-    throw Failure("cannot look for the session: `XDG_RUNTIME_DIR` is not set (press Ctrl-C where it runs)");
+    throw Failure(fmt::format(
+        "cannot look for the session: `XDG_RUNTIME_DIR` is not set, and `/tmp/x0x-exec-{}` is not ours alone "
+        "(press Ctrl-C where it runs)",
+        ::geteuid()));
   const std::string path = directory + "/" + to_uuid(bytes);
   const std::string nobody =
       fmt::format("no x0x-exec of this user runs session `{}` (only the client that started a session can cancel it)",

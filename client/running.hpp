@@ -1,9 +1,10 @@
 // Which process of this user runs which session, so that `x0x-exec cancel ID` can find it.
 //
 // A session belongs to its connection, so only the process that holds it can cancel it. That process keeps a
-// locked, empty file named after the request id in `$XDG_RUNTIME_DIR/x0x-exec/`. The kernel drops the lock
-// with the process and names its holder, so a file left behind by a crash points at nobody and a recycled
-// process number is never signalled. tests/client/running_test.cpp shows both.
+// locked, empty file named after the request id in `$XDG_RUNTIME_DIR/x0x-exec/`, or where there is none (su, cron,
+// containers) in `/tmp/x0x-exec-UID/`. The kernel drops the lock with the process and names its holder, so a file left
+// behind by a crash points at nobody and a recycled process number is never signalled. tests/client/running_test.cpp
+// shows both.
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@
 
 namespace x0x::client {
 
-// Empty without XDG_RUNTIME_DIR.
+// Empty when the one in /tmp belongs to somebody else or is open to others.
 std::string running_directory();
 
 // Lives as long as the session. Does nothing, silently, when there is no place for the file: only `cancel`

@@ -402,6 +402,19 @@ class Words(ClientCase):
         self.assert_line(self.ask(node, "cancel", listed[0]["request_id"]), 255,
                          "error: no x0x-exec of this user runs session ")
 
+    def test_cancel_works_without_a_runtime_directory(self):
+        node = self.node()
+        argv = node.allow_script("echo up; exec sleep 60")
+        node.start()
+        bare = {"HOME": str(node.work), **SANITIZER_OPTIONS}
+        process = subprocess.Popen(self.words(node, argv), env=bare, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), b"up\n")
+        listed = json.loads(run(CLIENT, "sessions", "--socket", node.socket, "--format", "json", env=bare).stdout)
+        done = run(CLIENT, "cancel", listed["sessions"][0]["request_id"], env={"XDG_RUNTIME_DIR": ""})
+        self.assertEqual((done.returncode, done.stdout), (0, f"told process {process.pid} to cancel\n"), done.stderr)
+        self.assert_line(self.finish(process), 128 + signal.SIGTERM, "cancelled: SIGTERM after ")
+
     def test_diagnostics_for_people_and_for_programs(self):
         node = self.node(["true"]).start()
         self.exec(node, "true")
