@@ -80,8 +80,7 @@ Fault check_version(const char* state_dir, std::uint64_t version, const Digest& 
   const int dir = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   const bool durable = fd >= 0 && dir >= 0 && write(fd, line, kStateBytes) == kStateBytes && fsync(fd) == 0 &&
                        rename(fresh, path) == 0 && fsync(dir) == 0;
-  for (const int opened : {fd, dir})
-    if (opened >= 0) close(opened);
+  for (const int opened : {fd, dir}) close(opened);
   return durable ? Fault::none : Fault::state_not_writable;
 }
 

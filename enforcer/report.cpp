@@ -12,7 +12,7 @@ void write_diagnostics(Json& json, const ServerConfig& config, bool enabled, con
     json.write(separator).write("%:%", slots[i].address.agent(), active_of(slots, slots[i].address));
     separator = ",";
   }
-  json.write(kRequestTotals, t.received, t.allowed, t.denied);
+  json.write(kRequestTotals, t.allowed + t.denied, t.allowed, t.denied);
   for (std::size_t i = 0; i < std::size(t.reasons); ++i)
     json.write(i == 0 ? "%:%" : ",%:%", wire::kDenialNames[i], t.reasons[i]);
   json.write(kOtherTotals, t.warnings[0], t.warnings[1], t.overdue, t.warnings[3], t.warnings[4], t.warnings[2],

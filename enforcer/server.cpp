@@ -16,7 +16,7 @@ constexpr std::size_t kChunkHead = kLengthBytes + 1 + 2 * kIdBytes + kPrefixByte
 class Server {
  public:
   explicit Server(const ServerConfig& config) : config_(config), audit_(*config.audit) {
-    remove_session_cgroups(cgroup_, kMaxSessions);  // of a dead one that had our number
+    remove_session_cgroups(cgroup_);  // of enforcers that were killed
     sigset_t signals;
     sigemptyset(&signals);
     for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
@@ -36,7 +36,7 @@ class Server {
       take();
     }
     audit_.record("stopped");
-    remove_session_cgroups(cgroup_, kMaxSessions);
+    remove_session_cgroups(cgroup_);
     return audit_.flush() ? 0 : 1;
   }
 
@@ -127,11 +127,9 @@ class Server {
     for (Slot& slot : slots()) slot.session.end(WarningKind::cancelled, now_);
   }
 
-  // Turning the clock back does not bring an expired policy back.
+  // Turning the clock back does not bring an expired policy back, not even after it was only turned forward.
   std::uint64_t wall_secs() const { return std::max(milliseconds(CLOCK_REALTIME), started_ + now_) / 1000; }
-  bool enabled() const {
-    return config_.table != nullptr && config_.table->enabled() && in_window(*config_.table, wall_secs()) && !stopping_;
-  }
+  bool enabled() const { return config_.table != nullptr && config_.table->enabled() && !expired_ && !stopping_; }
 
   // ---- peers
 
@@ -204,7 +202,6 @@ class Server {
 
   // True: it is accepted and will run once its record is durable.
   bool request(Peer& peer, const Message& message, std::uint8_t* bytes) {
-    ++totals_.received;
     Slot* const slot = std::ranges::find_if_not(slots_, &Slot::live);
     Slot fresh;
     fresh.address = message.address;
@@ -223,6 +220,7 @@ class Server {
     *slot = fresh;
     slots_used_ = std::max(slots_used_, static_cast<std::size_t>(slot - slots_) + 1);
     slot->session.accept(config_.table->caps(slot->rule), message.timeout_ms, now_);
+    ++totals_.allowed;
     slot->message = bytes;
     slot->stdin_data = message.stdin_data;
     slot->started_at = milliseconds(CLOCK_REALTIME);
@@ -263,6 +261,7 @@ class Server {
   // is degraded; others are only counted then. spawn_failed waits for its record, the rest leaves with this turn.
   void deny(Slot& slot, DenialReason reason) {
     count_denial(reason);
+    totals_.allowed -= slot.live();
     if (slot.live() || !audit_.degraded()) {
       Json& json = begin_record("denial", slot).write(kDenial, kDenialNames[static_cast<std::size_t>(reason)]);
       if (const Progress& p = slot.progress; p.failed != SpawnStep::none)
@@ -291,7 +290,6 @@ class Server {
     for (Bytes rest = slot.argv_block; !rest.empty();)
       argv[argc++] = reinterpret_cast<const char*>(next_token(rest).data());
     argv[argc] = nullptr;
-    ++totals_.allowed;
     slot.session.stage = Stage::running;
     slot.progress.failed = SpawnStep::environment;
     errno = E2BIG;
@@ -338,12 +336,12 @@ class Server {
     tell(slot, Frame(slot.address, Tag::started).number(static_cast<std::uint32_t>(slot.progress.command)).finish());
   }
 
-  // Its supervisor was killed, so what it ran is ours to kill. The pipes still hold what was written last.
+  // Its supervisor was killed, so what it ran is ours to kill, and the supervisor is reaped with it: waiting for one
+  // that a command traces would be waiting for that command. The pipes still hold what was written last.
   void orphan(Slot& slot) {
     slot.orphaned = true;
-    Spawned supervisor{slot.io.supervisor, {-1, -1, -1, slot.io.fds[kControl]}};
-    close_session(supervisor);
-    slot.io.supervisor = slot.io.fds[kControl] = -1;
+    slot.io.supervisor = -1;
+    shut(slot, kControl);
   }
 
   void hunt(Slot& orphaned) {
@@ -352,7 +350,7 @@ class Server {
     for (const Slot& slot : slots())
       if (slot.io.supervisor > 0) supervisors[count++] = slot.io.supervisor;
     if (reap_strays({supervisors, count}) != 0) return;
-    remove_session_cgroups(cgroup_, kMaxSessions);
+    remove_session_cgroups(cgroup_);
     orphaned.session.gone(now_);
   }
 

@@ -49,8 +49,7 @@ struct RecentWarning {
 };
 
 struct Totals {
-  std::uint64_t received, allowed, denied, reasons[12], warnings[8], overdue, started, completed, cancelled,
-      recent_count;
+  std::uint64_t allowed, denied, reasons[12], warnings[8], overdue, started, completed, cancelled, recent_count;
   RecentWarning recent[kRecentWarnings];
 };
 

@@ -25,15 +25,19 @@ bool plan_rule(const BlobView& table, std::uint32_t rule, const char* const* arg
 
 namespace {
 
-// Two enforcers may share a cgroup; neither may touch the other's sessions.
-const char* name_cgroup(std::uint32_t slot) {
+// The cgroup of a slot. Two enforcers may share the one above; neither may touch the other's sessions. One in which a
+// command has made cgroups of its own could not be removed after a kill: it is not used again.
+int open_cgroup(int delegated, std::uint32_t slot) {
   snprintf(session_cgroup, sizeof session_cgroup, "../x0x-%d-%u", getpid(), slot);
-  return session_cgroup + strlen("../");
+  const char* const name = session_cgroup + strlen("../");
+  mkdirat(delegated, name, 0755);  // or it is there, and empty
+  struct stat group {};
+  const int fd = openat(delegated, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  return fstat(fd, &group) == 0 && group.st_nlink == 2 ? fd : (close(fd), -1);
 }
 
 void close_all(std::span<const int> fds) {
-  for (const int fd : fds)
-    if (fd >= 0) close(fd);
+  for (const int fd : fds) close(fd);  // -1 does no harm
 }
 
 // A fork, into the cgroup if there is one and it can be entered.
@@ -56,11 +60,7 @@ SpawnStep spawn(const ChildPlan& plan, Spawned& out) {
     piped = (pipe ? pipe2(pair, O_CLOEXEC) : socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) == 0;
     if (piped) out.fds[i] = pair[i == 0], theirs[i] = pair[i != 0], fcntl(out.fds[i], F_SETFL, O_NONBLOCK);
   }
-  if (piped && plan.delegated >= 0) {
-    const char* const name = name_cgroup(plan.slot);
-    mkdirat(plan.delegated, name, 0755);  // or it is there, and empty
-    theirs[kCgroup] = openat(plan.delegated, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  }
+  if (piped && plan.delegated >= 0) theirs[kCgroup] = open_cgroup(plan.delegated, plan.slot);
   if (piped) out.supervisor = fork_into(theirs[kCgroup]);
   if (out.supervisor == 0) supervise(plan, theirs);
   const int why = errno;
@@ -105,8 +105,12 @@ int find_delegated_cgroup() {
   return -1;
 }
 
-void remove_session_cgroups(int delegated, std::uint32_t slots) {
-  while (slots-- > 0) unlinkat(delegated, name_cgroup(slots), AT_REMOVEDIR);
+void remove_session_cgroups(int delegated) {
+  DIR* const groups = fdopendir(openat(delegated, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (groups == nullptr) return;
+  while (const dirent* group = readdir(groups))
+    if (strncmp(group->d_name, "x0x-", 4) == 0) unlinkat(delegated, group->d_name, AT_REMOVEDIR);
+  closedir(groups);
 }
 
 }  // namespace x0x

@@ -57,7 +57,7 @@ struct Progress {
 };
 
 // 1 when there was news, 0 at the end, -1 with errno (EAGAIN: no news yet). An end without `gone` means that the
-// supervisor was killed: close_session(), then reap_strays() until it returns 0.
+// supervisor was killed: reap_strays(), which reaps it too, until it returns 0.
 int read_progress(const Spawned& session, Progress& progress);
 
 // SIGTERM or SIGKILL to every process of the session, however it tried to hide. `kill` goes on until none is left.
@@ -69,15 +69,15 @@ void signal_session(const Spawned& session, SessionSignal signal);
 void close_session(Spawned& session);
 
 // Kills every descendant of this process but `supervisors` and all below them. Returns how many children it waits for
-// still. The enforcer must be a child subreaper (PR_SET_CHILD_SUBREAPER).
+// still, and never 0 when they could not be listed. The enforcer must be a child subreaper (PR_SET_CHILD_SUBREAPER).
 int reap_strays(std::span<const pid_t> supervisors);
 
 // The enforcer's own cgroup v2 directory if it may make cgroups there, else -1. A slot's cgroup is made when it is
 // needed and used again, but never after a kill: some kernels kill what is cloned into a cgroup killed before. So a
-// supervisor removes its own after a kill, and the enforcer all that are empty: at its start (a dead one may have had
-// its number), after reap_strays(), and at its end.
+// supervisor removes its own after a kill, and the enforcer all that are empty: at its start (a dead one may have left
+// some), after reap_strays(), and at its end. Another enforcer does without for a moment if one was about to be used.
 int find_delegated_cgroup();
-void remove_session_cgroups(int delegated, std::uint32_t slots);
+void remove_session_cgroups(int delegated);
 
 // What this kernel offers, for --doctor. Without `child_lists` (CONFIG_PROC_CHILDREN) trees cannot be found: do not
 // start. `writable` needs at least kMinLandlockAbi, `network = false` needs `seccomp`.

@@ -81,12 +81,13 @@ int signal_descendants(int signal, std::span<const pid_t> spare) {
 }
 
 int reap_strays(std::span<const pid_t> supervisors) {
-  for (;;) {
+  for (;;) {  // a child that was reaped may have left us its own
     int reaped = 0, left = 0;
     signal_descendants(SIGKILL, supervisors);
     for (std::size_t i = 0; i < found_count; ++i)
       if (found[i].parent == getpid()) ++(waitpid(found[i].pid, nullptr, WNOHANG) == 0 ? left : reaped);
-    if (reaped == 0) return left;  // a child that was reaped may have left us its own
+    // Children, and yet none in the list: it could not be read.
+    if (reaped == 0) return left + (found_count == 0 && waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT) == 0);
   }
 }
 

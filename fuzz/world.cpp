@@ -173,14 +173,18 @@ void close_session(Spawned& session) {
 
 int reap_strays(std::span<const pid_t> supervisors) {
   for (const auto& child : world().children)
-    if (!child->reaped) promise(std::ranges::count(supervisors, child->supervisor) == 1, "a hunt spares the others");
+    if (!child->reaped && !child->lost)
+      promise(std::ranges::count(supervisors, child->supervisor) == 1, "a hunt spares the others");
   if (world().strays > 0) return world().strays--;
-  for (const auto& child : world().children) child->dead = child->dead || child->reaped;
+  for (const auto& child : world().children) {
+    child->reaped = child->reaped || child->lost;
+    child->dead = child->dead || child->reaped;
+  }
   return 0;
 }
 
 int find_delegated_cgroup() { return -1; }
-void remove_session_cgroups(int, std::uint32_t) {}
+void remove_session_cgroups(int) {}
 
 }  // namespace x0x
 

@@ -1,10 +1,13 @@
 """How a command ends: durations, cancel, disconnect, lease, whole trees, failed starts; and what is on record."""
 
 import datetime
+import os
+import resource
 import signal
 import time
+import unittest
 
-from harness import Case, in_mount_namespace, main, slow, wait_until, write_program
+from harness import AM_ROOT, Case, in_mount_namespace, main, slow, wait_until, write_program
 
 STUBBORN = "import os, signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\n"
 # A tree that does what it can to get away: sessions of their own, parents that end, and deaf ears.
@@ -20,6 +23,14 @@ for depth in range(3):
             os.setsid()
             os.setpgid(0, 0) if os.getpid() != os.getsid(0) else None
 open(f"{os.environ['HOME']}/work/{os.getpid()}", "w").close()
+"""
+# A command that turns on those above it.
+TURNING = """import ctypes, os, resource, signal, time
+PTRACE_SEIZE = 0x4206
+supervisor = os.getppid()
+enforcer = int(open(f"/proc/{supervisor}/status").read().split("PPid:")[1].split()[0])
+def seize(pid):
+    return ctypes.CDLL(None).ptrace(PTRACE_SEIZE, pid, 0, 0)
 """
 
 
@@ -262,6 +273,63 @@ class Trees(Case):
         self.assert_ok(connection.request(shouting))
         self.assert_ok(connection.request(["true"]))
         self.assertEqual(node.processes(but_enforcer=True), [])
+
+    def test_a_supervisor_that_is_traced_and_killed_does_not_hold_up_the_enforcer(self):
+        node = self.node(["true"])
+        argv = node.allow_python(TURNING + "told, tell = os.pipe()\nif os.fork() == 0:\n os.setsid()\n"
+                                           " print('traced', seize(supervisor), flush=True)\n os.write(tell, b'x')\n"
+                                           " time.sleep(60)\n"
+                                           "os.read(told, 1)\nos.kill(supervisor, signal.SIGKILL)\ntime.sleep(60)")
+        connection = self.connect(node.start())
+        session = connection.request(argv)
+        self.assertEqual(session.wait().signal, signal.SIGKILL)
+        self.assertEqual(session.stdout, b"traced 0\n" if AM_ROOT else b"traced -1\n")
+        self.assert_ok(connection.request(["true"]))
+        self.assertEqual(node.processes(but_enforcer=True), [])
+
+    @unittest.skipIf(AM_ROOT, "root may look into every process")
+    def test_a_command_cannot_trace_the_enforcer_or_its_supervisor_nor_open_their_memory(self):
+        node = self.node()
+        argv = node.allow_python(TURNING + "for pid in enforcer, supervisor:\n"
+                                           " print(seize(pid), os.access(f'/proc/{pid}/mem', os.W_OK))")
+        self.assert_ok(self.connect(node.start()).request(argv), b"-1 False\n" * 2)
+
+    def test_processes_that_cannot_be_listed_are_not_taken_for_dead(self):
+        node = self.node()
+        argv = node.allow_python(TURNING + "if os.fork() == 0:\n os.setsid()\n time.sleep(60)\n"
+                                           "resource.prlimit(enforcer, resource.RLIMIT_NOFILE, (0, int(input())))\n"
+                                           "os.kill(supervisor, signal.SIGKILL)\ntime.sleep(60)")
+        connection = self.connect(node.start())
+        limit = resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE)
+        session = connection.request(argv, stdin=str(limit[1]).encode())
+        session.wait_started()
+        wait_until(lambda: resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE)[0] == 0)
+        connection.sleep(1)
+        self.assertIsNone(session.exit)  # its child still runs
+        resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE, limit)
+        self.assertEqual(session.wait().signal, signal.SIGKILL)
+        self.assertEqual(node.processes(but_enforcer=True), [])
+
+    def test_a_command_that_makes_a_cgroup_does_not_doom_the_next_session(self):
+        node = self.node(["true"])
+        argv = node.allow_python("import os, sys\nown = open('/proc/self/cgroup').read().split('0::')[1].split()[0]\n"
+                                 "own = next((m + own for m in ('/sys/fs/cgroup/unified', '/sys/fs/cgroup')\n"
+                                 "            if '/x0x-' in own and os.access(m + own, os.W_OK)), None)\n"
+                                 "os.path.exists(own or '') or sys.exit(3)\nos.mkdir(own + '/more')\n"
+                                 "if os.fork() == 0:\n os.execvp('sleep', ['sleep', '60'])\nprint(own)")
+        connection = self.connect(node.start())
+        session = connection.run(argv)
+        if session.exit.code == 3:
+            self.skipTest("no cgroup is delegated here")
+        made = session.stdout.decode().strip()
+        try:
+            for _ in range(3):
+                self.assert_ok(connection.request(["true"]))
+        finally:
+            os.rmdir(made + "/more")
+        node.kill()
+        node.start()
+        self.assertFalse(os.path.exists(made), "an enforcer that was killed left a cgroup, and the next one too")
 
     def test_a_grandchild_that_holds_the_pipes_open_does_not_hold_up_the_end(self):
         node = self.node()

@@ -269,6 +269,19 @@ class Documents(Case):
         self.assertRegex(policy["expires"], r"^2100-01-01T00:00:00(\.000)?Z$")
         self.assertRegex(policy["digest"], r"^[0-9a-f]{64}$")
 
+    def test_requests_that_could_not_start_or_be_read_are_counted_once(self):
+        node = self.node(["true"], ["/nonexistent/program"])
+        connection = self.connect(node.start())
+        connection.run(["true"])
+        self.assert_denied(connection.request(["/nonexistent/program"]), "spawn_failed")
+        rude = self.connect(node)
+        rude.send(wire.message(b"\x09"))
+        rude.wait_closed()
+        totals = connection.diagnostics()["totals"]
+        self.assertEqual((totals["requests_received"], totals["requests_allowed"], totals["requests_denied"]), (3, 1, 2))
+        self.assertEqual(sum(totals["denial_breakdown"].values()), 2)
+        self.assertEqual((totals["sessions_started"], totals["sessions_completed"]), (1, 1))
+
     def test_diagnostics_never_show_what_the_policy_allows(self):
         node = self.node(["x0x-secret-program", "x0x-secret-argument"])
         node.entries[-1][0]["description"] = "x0x-secret-description"

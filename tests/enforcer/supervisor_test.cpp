@@ -28,12 +28,12 @@ struct BothWays {
     if (!with_cgroup) return;
     delegated = find_delegated_cgroup();
     if (delegated < 0) MESSAGE("no delegated cgroup here: only the walk was shown");
-    remove_session_cgroups(delegated, 4);  // of a dead one that had our number
+    remove_session_cgroups(delegated);  // of enforcers that were killed
   }
   static std::string name() { return "x0x-" + std::to_string(getpid()) + "-0"; }
   ~BothWays() {
     if (delegated < 0) return;
-    remove_session_cgroups(delegated, 4);
+    remove_session_cgroups(delegated);
     CHECK(faccessat(delegated, name().c_str(), F_OK, 0) == -1);
     close(delegated);
   }
