@@ -58,7 +58,7 @@ class Server {
     ++turn_;  // so that no session is always the first to fill what its peer has not read
     for (std::size_t i = 0; i < slots_used_; ++i) {
       Slot& slot = slots_[(i + turn_) % slots_used_];
-      if (!slot.live()) continue;  // a flag may be set late, by an end that a fork of ours still held
+      if (!slot.live() || slot.session.stage == Stage::finished) continue;  // its flags may still be set
       if (slot.ready[kControl] != 0) take_progress(slot);
       if (slot.ready[0] != 0) write_stdin(slot);
       for (std::uint32_t k = 0; k < 2 * kReadsPerTurn; ++k)
@@ -278,6 +278,7 @@ class Server {
   void release(Slot& slot) {
     tell(slot, exit_frame(slot.address, slot.facts).finish());
     if (slot.peer != nullptr) --slot.peer->sessions;
+    close_session(slot.io);  // not sooner: its supervisor ends while the disk is waited for
     free(slot.message);
     slot = {};
   }
@@ -415,8 +416,6 @@ class Server {
     for (const std::uint32_t stream : {0u, 1u})
       for (int i = 0; i < 64 && slot.session.streams[stream].open && read_stream(slot, stream, !is_slow(slot));) ++i;
     send_warnings(slot, slot.session.due);
-    close_session(slot.io);
-    std::ranges::fill(slot.ready, 0u);
     if (slot.progress.failed != SpawnStep::none) return deny(slot, DenialReason::spawn_failed);
     slot.session.stage = Stage::finished;
     const ExitFacts& f = slot.facts = slot.session.facts(slot.progress.status, now_);
