@@ -145,6 +145,7 @@ void supervise(const ChildPlan& plan, const int (&fds)[5]) {
   prctl(PR_SET_PDEATHSIG, SIGCONT);  // stopped by its command, it must still notice the enforcer's end
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 
+  // NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork): nobody but this supervisor waits for the child
   const pid_t command = vfork();  // returns when the program runs or has failed to
   if (command == 0) become_program(plan);
   if (command < 0) progress = {.failed = SpawnStep::fork, .error = errno};

@@ -19,7 +19,7 @@ Bytes bytes_of(std::string_view text) { return {reinterpret_cast<const std::uint
 
 // Quoted only where a reader could not tell where the token ends.
 std::string show_text(const std::string& text) {
-  const std::string safe = escape(text);
+  std::string safe = escape(text);
   if (!safe.empty() && safe.find_first_of(" \"'\\") == std::string::npos) return safe;
   std::string quoted = "\"";
   for (const char c : safe) quoted += c == '"' ? std::string("\\\"") : std::string(1, c);
