@@ -234,6 +234,10 @@ TEST_CASE("bad_item: lists out of order, doubled, malformed, miscounted") {
   CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 4) + 1] = 0; }) == Fault::bad_item);
   CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 5) + 2] = 'x'; }) == Fault::bad_item);  // no NUL
   CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.items, kNone); }) == Fault::bad_text);
+  CHECK(after([](ByteVector& p, const Layout& l) {  // an item that is not there
+          put32(p, l.items, kNone);
+          put32(p, l.items + 4, 0);
+        }) == Fault::bad_item);
   CHECK(after_header32(kHeaderAudienceCount, 1) == Fault::bad_text);  // the next text is not the second name's
   CHECK(after_header32(kHeaderAudienceCount, 3) == Fault::bad_text);
   CHECK(after_header32(kHeaderAudienceCount, 0xffffffff) == Fault::bad_item);

@@ -77,6 +77,14 @@ TEST_CASE("a warning threshold of 0 warns of nothing") {
   CHECK(at(s, 1).warnings == 0);
 }
 
+TEST_CASE("without a threshold of its own the duration warns when SIGTERM is due") {
+  Caps caps = kCaps;
+  caps.warn_duration_secs = 0;
+  Session s = running(0, caps);
+  CHECK(at(s, 294'999).warnings == 0);
+  CHECK(at(s, 295'000).warnings == bit(WarningKind::duration_approaching_cap));
+}
+
 TEST_CASE("duration: a warning, SIGTERM five seconds before the cap, SIGKILL at the cap") {
   Session s = running();
   CHECK(at(s, 59'999).warnings == 0);

@@ -139,7 +139,7 @@ TEST_CASE("faults of a trust file, each with its name") {
   CHECK(trust_fault("AAAA\n") == Fault::trust_bad_key);
   CHECK(trust_fault(key.substr(1) + "\n") == Fault::trust_bad_key);
   CHECK(trust_fault("X" + key.substr(1)) == Fault::trust_bad_key);
-  CHECK(trust_fault("R1" + key.substr(2)) == Fault::trust_bad_key);  // "E" and not "d"
+  CHECK(trust_fault("RX" + key.substr(2)) == Fault::trust_bad_key);  // "E" and not "d"
   CHECK(trust_fault(key + "\n" + key) == Fault::trust_duplicate_key);
   TestKey renamed(1);
   renamed.number.fill(9);

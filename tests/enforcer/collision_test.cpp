@@ -1,0 +1,71 @@
+// The index hashes fast, not safely: whoever sends requests can make two keys meet in it. Only the comparison decides.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "tests/support/table.hpp"
+
+using namespace x0x;
+using namespace x0x::test;
+using wire::DenialReason;
+
+TEST_CASE("an agent id made to have the hash of another is still a stranger") {
+  // A word that equals the hash's own constant wipes out the word that follows it.
+  policyc::Id known{};
+  for (std::size_t i = 0; i < 8; ++i) known[i] = static_cast<std::uint8_t>(blob::kHashFirst >> (8 * i));
+  policyc::Id forged = known;
+  forged[8] = 1;
+  std::uint8_t keys[2][blob::kPairBytes] = {};
+  std::copy(known.begin(), known.end(), keys[0]);
+  std::copy(forged.begin(), forged.end(), keys[1]);
+  REQUIRE(hash_bytes(blob::kHashPair, keys[0]) == hash_bytes(blob::kHashPair, keys[1]));
+
+  policyc::Policy source = policy({entry(0, 0, {{"id"}})});
+  source.entries[0].agent = known;
+  const OpenTable table = open_policy(source);
+  REQUIRE(table.fault == Fault::none);
+  CHECK(is_allow(decide(table.view, OwnedRequest{known, {}, {"id"}}).decision));
+  CHECK(decide(table.view, OwnedRequest{forged, {}, {"id"}}).reason == DenialReason::agent_machine_not_in_acl);
+
+  source.entries.push_back(entry(0, 0, {{"uptime"}}));  // both may be in one table, and each has its own rules
+  source.entries[1].agent = forged;
+  const OpenTable both = open_policy(source);
+  REQUIRE(both.fault == Fault::none);
+  CHECK(decide(both.view, OwnedRequest{known, {}, {"uptime"}}).reason == DenialReason::argv_not_allowed);
+  CHECK(decide(both.view, OwnedRequest{forged, {}, {"id"}}).reason == DenialReason::argv_not_allowed);
+  CHECK(decide(both.view, OwnedRequest{forged, {}, {"uptime"}}).rule == 1);
+}
+
+// The hash multiplies its first two words, each changed by a constant, and a product does not tell its factors apart:
+// with the constants taken into account the words can change places. All of it can be plain text.
+std::pair<std::string, std::string> colliding_words() {
+  const auto plain = [](std::uint64_t c) { return c < 0x7f && std::isalnum(static_cast<int>(c)) != 0; };
+  for (std::size_t size = 18;; ++size) {
+    const std::uint64_t change = (size * blob::kHashLength) ^ blob::kHashFirst;  // for the pair's first shape, number 0
+    std::string one, other;
+    for (std::size_t i = 0; i < 8; ++i)
+      for (std::uint64_t c = 'a'; c <= 'z' && one.size() == i; ++c)
+        if (const std::uint64_t there = c ^ (change >> (8 * i) & 0xff); plain(there) && there != c)
+          one += static_cast<char>(c), other += static_cast<char>(there);
+    if (one.size() < 8) continue;
+    // (one, one) becomes (other, other): both words change places, and each by the same constants.
+    const std::string rest(size - 17, 'r');
+    return {one + one + rest, other + other + rest};
+  }
+}
+
+TEST_CASE("an argv made to have the hash of a rule's matches nothing") {
+  const auto [known, forged] = colliding_words();
+  REQUIRE(known != forged);
+  REQUIRE(hash_bytes(0, bytes(known + '\0')) == hash_bytes(0, bytes(forged + '\0')));
+  const OpenTable table = open_policy(policy({entry(1, 1, {{known}})}));
+  REQUIRE(table.fault == Fault::none);
+  CHECK(is_allow(decide(table.view, OwnedRequest{id(1), id(1), {known}}).decision));
+  CHECK(decide(table.view, OwnedRequest{id(1), id(1), {forged}}).reason == DenialReason::argv_not_allowed);
+
+  const OpenTable both = open_policy(policy({entry(1, 1, {{known}, {forged}})}));
+  REQUIRE(both.fault == Fault::none);
+  CHECK(decide(both.view, OwnedRequest{id(1), id(1), {known}}).rule == 0);
+  CHECK(decide(both.view, OwnedRequest{id(1), id(1), {forged}}).rule == 1);
+}
