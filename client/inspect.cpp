@@ -26,7 +26,8 @@ std::string as_shown(const Json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (value.is_object()) {
     std::string line;
-    for (const auto& [key, part] : value.items()) line += fmt::format("{}{}", line.empty() ? "" : "  ", as_shown(part));
+    for (const auto& [key, part] : value.items())  // of an id in a row of many things, the start will do
+      line += fmt::format("{}{:.{}}", line.empty() ? "" : "  ", as_shown(part), key == "agent_id" ? 8 : 200);
     return line;
   }
   return printable(value.dump());

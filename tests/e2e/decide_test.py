@@ -2,11 +2,28 @@
 
 import datetime
 import itertools
+import subprocess
 import time
 
-from harness import AGENT, MACHINE, OTHER_AGENT, OTHER_MACHINE, Case, main, slow, wait_until
+from harness import AGENT, MACHINE, OTHER_AGENT, OTHER_MACHINE, SANITIZER_OPTIONS, Case, main, slow, wait_until
 
 STDIN_CAP, DURATION_CAP = 100, 30
+# A wall clock that a test can turn.
+CLOCK = b"""#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec* now) {
+  long offset = 0;
+  FILE* file = clock == CLOCK_REALTIME && getenv("X0X_OFFSET") ? fopen(getenv("X0X_OFFSET"), "r") : NULL;
+  if (file && fscanf(file, "%ld", &offset) != 1) offset = 0;
+  if (file) fclose(file);
+  long result = syscall(SYS_clock_gettime, clock, now);
+  now->tv_sec += offset;
+  return (int)result;
+}
+"""
 
 # What can be wrong with a request, and what it is denied for, in the order of the decision.
 FAULTS = {"empty argv": "argv_not_allowed", "a directory": "cwd_not_allowed",
@@ -259,6 +276,20 @@ class Expiry(Case):
         self.assert_denied(connection.request(["true"]), "exec_disabled")
         events = [r["event"] for r in node.audit()]
         self.assertEqual(events.count("policy_expired"), 1, events)
+
+    def test_a_clock_that_is_turned_forward_and_back_does_not_bring_an_expired_policy_back(self):
+        node = self.node(["true"])
+        offset, clock = node.work / "offset", node.bin / "clock.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", clock], input=CLOCK, check=True)
+        node.env = {"LD_PRELOAD": str(clock), "X0X_OFFSET": str(offset),
+                    "ASAN_OPTIONS": SANITIZER_OPTIONS["ASAN_OPTIONS"] + ":verify_asan_link_order=0"}
+        node.policy["expires"] = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)
+        connection = self.connect(node.start())
+        for seconds, denial in (0, None), (7200, "exec_disabled"), (0, "exec_disabled"), (-7200, "exec_disabled"):
+            offset.write_text(str(seconds))
+            self.assert_denied(connection.request(["true"]), denial)
+        self.assertFalse(connection.diagnostics()["enabled"])
+        self.assertEqual([r["event"] for r in node.audit()].count("policy_expired"), 1)
 
 
 if __name__ == "__main__":
