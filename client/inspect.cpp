@@ -27,7 +27,7 @@ std::string as_shown(const Json& value) {
   if (value.is_object()) {
     std::string line;
     for (const auto& [key, part] : value.items())  // of an id in a row of many things, the start will do
-      line += fmt::format("{}{:.{}}", line.empty() ? "" : "  ", as_shown(part), key == "agent_id" ? 8 : 200);
+      line += (line.empty() ? "" : "  ") + as_shown(part).substr(0, key == "agent_id" ? 8 : std::string::npos);
     return line;
   }
   return printable(value.dump());

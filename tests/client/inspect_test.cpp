@@ -38,6 +38,13 @@ TEST_CASE("diagnostics as a tree, with escapes shown") {
   CHECK(contains(text, "expires                      -\n"));
 }
 
+TEST_CASE("a warning is one row, with the start of its agent's id") {
+  const std::string text = show_diagnostics(
+      R"({"recent_warnings":[{"kind":"Cancelled","agent_id":"0123456789abcdef","request_id":"0123456789abcdef"}]})",
+      Format::human);
+  CHECK(text == "recent warnings\n  Cancelled  01234567  0123456789abcdef\n");
+}
+
 TEST_CASE("json is the enforcer's document, laid out") {
   CHECK(show_diagnostics(R"({"b":1,"a":[]})", Format::json) == "{\n  \"b\": 1,\n  \"a\": []\n}\n");
   CHECK(show_sessions(R"({"sessions":[]})", Format::json) == "{\n  \"sessions\": []\n}\n");
