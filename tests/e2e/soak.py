@@ -220,7 +220,7 @@ class Soak:
         for request, outcome in self.outcome.items():
             assert records[request] in shapes[outcome], f"{request}: {outcome}, but on record {records[request]}"
         assert records.keys() == self.outcome.keys(), "the log holds requests that nobody made"
-        on_record = sum(1 for events in records.values() if events)
+        on_record = malformed + sum(1 for events in records.values() if events)
         assert on_record == self.received, f"{self.received} requests received, {on_record} on record"
         assert malformed <= self.count["nonsense"], f"{malformed} malformed, {self.count['nonsense']} were said"
         return found
