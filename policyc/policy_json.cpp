@@ -24,6 +24,7 @@ void set_number(Json& json, const char* key, std::uint64_t value) {
 
 std::vector<std::vector<std::string>> argvs(const std::vector<Example>& examples) {
   std::vector<std::vector<std::string>> all;
+  all.reserve(examples.size());
   for (const Example& example : examples) all.push_back(example.argv);
   return all;
 }
