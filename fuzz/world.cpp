@@ -69,10 +69,10 @@ void World::edge(int fd, std::uint32_t events) {
 }
 
 // Whole lines that are on the disk now, by their number.
-void World::synced() {
+void World::synced(const File& file) {
   ++syncs;
   std::size_t torn = 0;
-  for (std::string_view rest = files.back().disk; !rest.empty();) {
+  for (std::string_view rest = file.disk; !rest.empty();) {
     const std::size_t end = rest.find('\n');
     const std::string_view line = rest.substr(0, end);
     if (line.starts_with("{\"seq\":") && end != rest.npos) {
@@ -158,6 +158,7 @@ void signal_session(const Spawned& session, SessionSignal signal) {
 }
 
 void close_session(Spawned& session) {
+  if (session.supervisor < 0 && std::ranges::all_of(session.fds, [](int fd) { return fd < 0; })) return;  // never begun
   Child* const child = world().child_with(session);
   promise(child != nullptr && !child->closed, "a session is closed once");
   for (int& fd : session.fds) {
@@ -368,7 +369,7 @@ X0X_WRAP(int, fdatasync, int fd) {
   if (world().disk == Disk::fails_to_sync) return static_cast<int>(fail(EIO));
   if (f.disk.size() < to) f.disk.resize(to, '?');
   f.disk.replace(from, to - from, f.content, from, to - from);
-  world().synced();
+  world().synced(f);
   return 0;
 }
 

@@ -63,7 +63,7 @@ struct World {
   int open(Kind kind, std::size_t index = 0);
   static int fd_at(std::size_t handle);
   void edge(int fd, std::uint32_t events);  // as EPOLLET reports it
-  void synced();
+  void synced(const File& file);
 
   Connection& connect(std::uint32_t uid);
   void say(Connection& to, Bytes bytes);

@@ -77,6 +77,28 @@ TEST_CASE("a warning threshold of 0 warns of nothing") {
   CHECK(at(s, 1).warnings == 0);
 }
 
+TEST_CASE("overdue is said once, with SIGTERM, and only of a session that its duration ends") {
+  Session s = running();
+  CHECK_FALSE(at(s, 294'999).overdue);
+  CHECK(at(s, 295'000).overdue);
+  CHECK_FALSE(at(s, 295'001).overdue);
+  CHECK_FALSE(at(s, 300'000).overdue);
+  Session cancelled = running();
+  cancelled.end(WarningKind::cancelled, kStart);
+  CHECK_FALSE(at(cancelled, 1).overdue);
+}
+
+TEST_CASE("a command's end is its code or its signal, and SIGKILL when nobody saw it") {
+  const Session s = running();
+  CHECK(s.facts(0, kStart).code == 0);
+  CHECK(s.facts(0, kStart).signal == 0);
+  CHECK(s.facts(255 << 8, kStart).code == 255);
+  CHECK(s.facts(SIGTERM, kStart).code == -1);
+  CHECK(s.facts(SIGTERM, kStart).signal == SIGTERM);
+  CHECK(s.facts(-1, kStart).code == -1);
+  CHECK(s.facts(-1, kStart).signal == SIGKILL);
+}
+
 TEST_CASE("without a threshold of its own the duration warns when SIGTERM is due") {
   Caps caps = kCaps;
   caps.warn_duration_secs = 0;
