@@ -119,6 +119,15 @@ TEST_CASE("an unknown key beside a pinned one neither helps nor hurts") {
   CHECK(verify_fault(file, {TestKey(1), TestKey(2)}, 2) == Fault::threshold_not_met);
 }
 
+TEST_CASE("a policy's digest is BLAKE2b-256 of the payload") {
+  const auto hex = [](const std::string& text) {
+    char room[65];
+    return std::string(sodium_bin2hex(room, sizeof room, digest_of(bytes(text)).bytes, 32));
+  };
+  CHECK(hex("") == "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8");
+  CHECK(hex("abc") == "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
+}
+
 TEST_CASE("a trust file: keys one after another, comments, blank lines, CRLF, a threshold") {
   const std::string text = "untrusted comment: minisign public key 1\r\n" + base64_key(TestKey(1)) + "\r\n\n" +
                            base64_key(TestKey(2)) + "\nthreshold 2\n" + base64_key(TestKey(3));
