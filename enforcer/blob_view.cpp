@@ -129,11 +129,8 @@ Options BlobView::options(std::uint32_t rule_number) const {
           u64(kOptionsMaxStdoutBytes),
           u64(kOptionsMaxStderrBytes),
           u64(kOptionsMaxStdinBytes),
-          u64(kOptionsLimitCpuSecs),
-          u64(kOptionsLimitMemoryBytes),
-          u64(kOptionsLimitFileBytes),
-          u64(kOptionsLimitOpenFiles),
-          u64(kOptionsLimitProcesses)};
+          {u64(kOptionsLimitCpuSecs), u64(kOptionsLimitMemoryBytes), u64(kOptionsLimitFileBytes),
+           u64(kOptionsLimitOpenFiles), u64(kOptionsLimitProcesses)}};
 }
 
 Caps BlobView::caps(std::uint32_t rule_number) const {

@@ -51,7 +51,7 @@ struct Options {
   const std::uint8_t* sha256;
   Text exe, reason, cwd;
   std::uint64_t max_duration_secs, max_stdout_bytes, max_stderr_bytes, max_stdin_bytes;
-  std::uint64_t cpu_secs, memory_bytes, file_bytes, open_files, processes;
+  std::uint64_t limits[5];  // cpu_secs, memory_bytes, file_bytes, open_files, processes
 };
 
 // The limits that hold for one rule: the policy's, tightened by its entry and by itself. No stdin at all is a cap of 0.

@@ -91,6 +91,7 @@ int start(int argc, char** argv) {
   if (a.version != 0) return puts("x0x-enforcer " X0X_VERSION) < 0 ? 1 : 0;
   const bool activated = close_inherited();
   umask(027);
+  reset_signals();
   if (sodium_init() < 0) return 1;
 
   a.node.now_secs = milliseconds(CLOCK_REALTIME) / 1000;
@@ -109,7 +110,6 @@ int start(int argc, char** argv) {
 
   // The log is ours before the socket is: of two that start at once, one must not take the other's socket and then give
   // up for want of the log.
-  for (const int signal : {SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);  // errors, not ends
   if (!activated && probe_socket(a.socket) == 0) return refuse(a.socket, Fault::socket_in_use);
   alignas(4096) static char queue[kAuditQueueBytes];
   static char home[PATH_MAX] = "HOME=/";

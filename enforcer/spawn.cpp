@@ -11,7 +11,7 @@ bool plan_rule(const BlobView& table, std::uint32_t rule, const char* const* arg
           .cwd = (o.cwd.present() ? o.cwd : table.default_cwd()).c_str(),
           .network = (o.flags & blob::kOptionNoNetwork) == 0,
           .limit_writes = (o.flags & blob::kOptionHasWritable) != 0,
-          .limits = {o.cpu_secs, o.memory_bytes, o.file_bytes, o.open_files, o.processes}};
+          .limits = {o.limits[0], o.limits[1], o.limits[2], o.limits[3], o.limits[4]}};
   const std::uint32_t first_path = o.first_item + o.env_count;
   for (std::uint32_t i = 0; i < o.env_count; ++i) plan.envp[i] = table.item(o.first_item + i).c_str();
   for (std::uint32_t i = 0; i < o.writable_count; ++i) plan.writable[i] = table.item(first_path + i).c_str();

@@ -79,6 +79,9 @@ int reap_strays(std::span<const pid_t> supervisors);
 int find_delegated_cgroup();
 void remove_session_cgroups(int delegated);
 
+// Before anything is spawned: forgets every disposition that this process inherited, so that no command inherits it.
+void reset_signals();
+
 // What this kernel offers, for --doctor. Without `child_lists` (CONFIG_PROC_CHILDREN) trees cannot be found: do not
 // start. `writable` needs at least kMinLandlockAbi, `network = false` needs `seccomp`.
 inline constexpr int kMinLandlockAbi = 3;  // the first that covers truncation
@@ -91,7 +94,8 @@ KernelFeatures probe_features();
 // ---- the parts, for each other and for tests
 
 // supervisor.cpp. It moves `fds` to 0-4: 0-2 become the command's; the cgroup it was started in may be missing (-1).
-inline constinit char session_cgroup[32] = "";  // seen from itself: "../" and its name
+inline constinit char session_cgroup[32] = "";                // seen from itself: "../" and its name
+inline constexpr int kIgnoredSignals[] = {SIGPIPE, SIGXFSZ};  // by the enforcer: errors, not ends
 [[noreturn]] void supervise(const ChildPlan& plan, const int (&fds)[5]);
 
 // tree.cpp. Children in `spare` and all below them are left alone. Returns how many direct children were reached; the

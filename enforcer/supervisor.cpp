@@ -130,6 +130,12 @@ bool watch() {
 
 }  // namespace
 
+void reset_signals() {
+  const std::uint64_t defaults[4] = {};  // the kernel's own struct: handler, flags, restorer, mask
+  for (int n = 1; n <= 64; ++n) syscall(SYS_rt_sigaction, n, defaults, nullptr, sizeof(std::uint64_t));
+  for (const int ignored : kIgnoredSignals) signal(ignored, SIG_IGN);
+}
+
 void supervise(const ChildPlan& plan, const int (&fds)[5]) {
   // Every descriptor goes to its place. None lies in another's way: the control socket and the cgroup were opened after
   // six descriptors of pipes, so they are beyond 4, and what they replace has been moved or is not ours.
@@ -138,8 +144,7 @@ void supervise(const ChildPlan& plan, const int (&fds)[5]) {
 
   // The enforcer's signal settings end here; the command inherits these.
   set_signal_mask(~std::uint64_t{0});
-  const std::uint64_t defaults[4] = {};  // the kernel's own struct: handler, flags, restorer, mask
-  for (int n = 1; n <= 64; ++n) syscall(SYS_rt_sigaction, n, defaults, nullptr, sizeof(std::uint64_t));
+  for (const int ignored : kIgnoredSignals) signal(ignored, SIG_DFL);
   signal(SIGCHLD, [](int) {});  // to end a rest
   prctl(PR_SET_NAME, "x0x-supervisor");
   prctl(PR_SET_PDEATHSIG, SIGCONT);  // stopped by its command, it must still notice the enforcer's end

@@ -38,7 +38,7 @@ void read_options(const BlobView& view, const Options& o, Command& command) {
   command.max_stdout_bytes = o.max_stdout_bytes;
   command.max_stderr_bytes = o.max_stderr_bytes;
   command.max_stdin_bytes = o.max_stdin_bytes;
-  command.limits = {o.cpu_secs, o.memory_bytes, o.file_bytes, o.open_files, o.processes};
+  command.limits = {o.limits[0], o.limits[1], o.limits[2], o.limits[3], o.limits[4]};
   std::uint32_t item = o.first_item;
   for (std::uint32_t i = 0; i < o.env_count; ++i) {
     const std::string pair = to_string(view.item(item++).bytes);
