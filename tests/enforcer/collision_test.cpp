@@ -69,3 +69,14 @@ TEST_CASE("an argv made to have the hash of a rule's matches nothing") {
   CHECK(decide(both.view, OwnedRequest{id(1), id(1), {known}}).rule == 0);
   CHECK(decide(both.view, OwnedRequest{id(1), id(1), {forged}}).rule == 1);
 }
+
+TEST_CASE("the hash of the index is docs/format.md's: known answers for every way its length can fall") {
+  std::uint8_t text[64];
+  for (std::size_t i = 0; i < sizeof text; ++i) text[i] = static_cast<std::uint8_t>(i + 1);
+  const std::pair<std::size_t, std::uint64_t> answers[] = {
+      {0, 0xe18485764ba03644},  {1, 0xe28a4add7a2be77b},  {7, 0x2029d33e0056473d},  {8, 0xf2e6e404c1f7e1f5},
+      {9, 0x6f2db1d9a1f8d24c},  {16, 0x7b23465b363f2ab6}, {17, 0xc8ba14a4ab9cd6a7}, {24, 0x0f2686ebe3397b7b},
+      {25, 0xd891ac41938abd37}, {64, 0xbd318eb4623a3d8f},
+  };
+  for (const auto& [length, hash] : answers) CHECK_MESSAGE(hash_bytes(blob::kHashPair, {text, length}) == hash, length);
+}
