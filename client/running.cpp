@@ -50,7 +50,7 @@ class Descriptor {
 std::string running_directory() {
   const char* const base = std::getenv("XDG_RUNTIME_DIR");
   if (base != nullptr && *base == '/') return std::string(base) + "/x0x-exec";
-  const std::string own = fmt::format("/tmp/x0x-exec-{}", ::geteuid());
+  std::string own = fmt::format("/tmp/x0x-exec-{}", ::geteuid());
   struct stat info {};
   if (::lstat(own.c_str(), &info) != 0) return own;  // open() makes it
   return S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & 077) == 0 ? own : "";

@@ -116,7 +116,7 @@ class Kill9(Case):
         node.stop()
 
         found = self.verify(node)
-        self.assertEqual(found["torn_lines"], len(self.parts))
+        self.assertGreaterEqual(found["torn_lines"], len(self.parts))  # a kill may tear a long write by itself
         text = node.log.read_bytes()
         for part in self.parts:
             self.assertIn(part + b"~\n", text)
