@@ -23,7 +23,7 @@ from harness import AGENT, AM_ROOT, MACHINE, POLICYC, ROOT, Case, main, read_aud
 
 SCHEMA = json.loads((ROOT / "schema/audit.schema.json").read_text())
 VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
-WAIT = "while [ ! -e $HOME/work/go ]; do sleep 0.02; done"
+WAIT = "while [ ! -e $HOME/desk/go ]; do sleep 0.02; done"
 
 
 def verify(*logs, options=()):

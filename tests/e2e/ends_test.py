@@ -22,7 +22,7 @@ for depth in range(3):
         if os.fork() == 0:
             os.setsid()
             os.setpgid(0, 0) if os.getpid() != os.getsid(0) else None
-open(f"{os.environ['HOME']}/work/{os.getpid()}", "w").close()
+open(f"{os.environ['HOME']}/desk/{os.getpid()}", "w").close()
 """
 # A command that turns on those above it.
 TURNING = """import ctypes, os, resource, signal, time

@@ -139,7 +139,7 @@ class Node:
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="x0x-e2e-")).resolve()
         self.policy_file, self.trust = self.directory / "policy.x0xp", self.directory / "trust.pub"
         self.state, self.log = self.directory / "state", self.directory / "exec.log"
-        self.socket, self.work, self.bin = (self.directory / name for name in ("s", "work", "bin"))
+        self.socket, self.work, self.bin = (self.directory / name for name in ("s", "desk", "bin"))
         for directory in (self.state, self.work, self.bin):
             directory.mkdir()
         self.trust.write_bytes(Keys.get()[0].read_bytes())
@@ -263,7 +263,7 @@ class Node:
     def assert_nothing_left(self):
         wait_until(lambda: not self.processes(), timeout=10)
         assert not self.socket.exists(), "the socket is still there"
-        ours = {"policy.x0xp", "trust.pub", "state", "work", "bin", "stderr"}
+        ours = {"policy.x0xp", "trust.pub", "state", "desk", "bin", "stderr"}
         left = {path.name for path in self.directory.iterdir() if not path.name.startswith("exec.log")} - ours
         assert not left, f"left behind: {left}"
         assert {path.name for path in self.state.iterdir()} <= {"highest"}, list(self.state.iterdir())

@@ -15,7 +15,7 @@ TORN_EVERY = 10  # SIGKILL does not tear a line, a power cut does: so often we l
 FRONT_ENDS = 3
 
 # Each leaves its number in a file before it does anything else.
-SHORT = "echo $1 >> $HOME/work/marks"
+SHORT = "echo $1 >> $HOME/desk/marks"
 LONG = SHORT + "; exec sleep 1000"
 TREE = SHORT + "; trap '' TERM; (setsid sh -c 'trap \"\" TERM; sleep 1000; :' &); sleep 1000; :"
 DENIED = "/bin/false"
