@@ -197,3 +197,17 @@ class Connection:
 
     def __exit__(self, *what):
         self.close()
+
+
+class Breakable(Connection):
+    """May be cut off in the middle of a message."""
+
+    def receive(self):
+        try:
+            super().receive()
+        except AssertionError:
+            if not (self.closed and self.data):
+                raise
+
+    def fileno(self):
+        return self.socket.fileno()
