@@ -50,20 +50,19 @@ std::uint64_t hash_bytes(std::uint64_t seed, Bytes bytes) {
 
 template <class Matches>
 std::uint32_t BlobView::find(std::uint64_t hash, std::uint32_t limit, Matches matches) const {
-  const std::uint32_t mask = slot_count() - 1, tag = static_cast<std::uint32_t>(hash >> 32);
-  std::uint32_t slot = static_cast<std::uint32_t>(hash) & mask;
-  for (std::uint32_t probe = 0; probe < kMaxProbes; ++probe, slot = (slot + 1) & mask) {
-    const std::uint8_t* p = slots_ + std::size_t{slot} * kSlotBytes;
-    const std::uint32_t number = load_u32(p + kSlotNumber);
-    if (number == 0 || number > limit) break;
-    if (load_u32(p + kSlotTag) == tag && (number == limit || matches(number - 1))) return number - 1;
+  const std::uint32_t mask = header_.slot_count - 1, tag = static_cast<std::uint32_t>(hash >> 32);
+  std::uint32_t at = static_cast<std::uint32_t>(hash) & mask;
+  for (std::uint32_t probe = 0; probe < kMaxProbes; ++probe, at = (at + 1) & mask) {
+    const blob::Slot slot = record<blob::Slot>(slots_, at);
+    if (slot.number == 0 || slot.number > limit) break;
+    if (slot.tag == tag && (slot.number == limit || matches(slot.number - 1))) return slot.number - 1;
   }
   return kNone;
 }
 
 std::uint32_t BlobView::find_pair(const std::uint8_t* key, std::uint32_t limit) const {
   return find(hash_bytes(kHashPair, {key, kPairBytes}), limit, [&](std::uint32_t i) {
-    return i < pair_count() && std::memcmp(pairs_ + i * sizeof(Pair), key, kPairBytes) == 0;
+    return i < header_.pair_count && std::memcmp(pairs_ + i * sizeof(Pair), key, kPairBytes) == 0;
   });
 }
 
@@ -75,7 +74,7 @@ std::uint32_t BlobView::find_rule(std::uint32_t shape_number, const Argv& argv, 
     hash = hash_bytes(hash, run);
     size += run.size();
   });
-  const std::uint32_t pairs = pair_count();
+  const std::uint32_t pairs = header_.pair_count;
   const std::uint32_t found = find(hash, limit, [&](std::uint32_t i) {
     if (i < pairs || rule(i - pairs).shape != shape_number) return false;
     const Bytes wants = pieces(i - pairs);
@@ -90,61 +89,29 @@ std::uint32_t BlobView::find_rule(std::uint32_t shape_number, const Argv& argv, 
   return found == kNone ? kNone : found - pairs;
 }
 
-Text BlobView::text(const std::uint8_t* ref) const {
-  const std::uint32_t offset = load_u32(ref);
-  if (offset == kNone) return {};
-  return {Bytes(texts_ + offset, load_u32(ref + 4))};
-}
-
-Entry BlobView::entry(std::uint32_t i) const {
-  const std::uint8_t* p = entries_ + std::size_t{i} * kEntryBytes;
-  return {load_u32(p + kEntryPair), load_u32(p + kEntryFirstRule), load_u64(p + kEntryMaxDurationSecs),
-          text(p + kEntryDescription)};
-}
-
 Bytes BlobView::pieces(std::uint32_t i) const {
   const std::uint32_t from = rule(i).pieces;
-  const std::uint32_t to = i + 1 < rule_count() ? rule(i + 1).pieces : header_u32(kHeaderPieceBytes);
+  const std::uint32_t to = i + 1 < header_.rule_count ? rule(i + 1).pieces : header_.piece_bytes;
   return {pieces_ + from, to - from};
 }
 
-Options BlobView::options(std::uint32_t rule_number) const {
-  const std::uint32_t number = rule(rule_number).options;
-  if (number == kNone) return {};
-  const std::uint8_t* p = options_ + std::size_t{number} * kOptionsBytes;
-  const auto u32 = [p](std::size_t field) { return load_u32(p + field); };
-  const auto u64 = [p](std::size_t field) { return load_u64(p + field); };
-  return {true,
-          u32(kOptionsFlags),
-          u32(kOptionsEnvCount),
-          u32(kOptionsWritableCount),
-          u32(kOptionsAllowCount),
-          u32(kOptionsDenyCount),
-          u32(kOptionsFirstItem),
-          (u32(kOptionsFlags) & kOptionHasSha256) != 0 ? p + kOptionsSha256 : nullptr,
-          text(p + kOptionsExe),
-          text(p + kOptionsReason),
-          text(p + kOptionsCwd),
-          u64(kOptionsMaxDurationSecs),
-          u64(kOptionsMaxStdoutBytes),
-          u64(kOptionsMaxStderrBytes),
-          u64(kOptionsMaxStdinBytes),
-          {u64(kOptionsLimitCpuSecs), u64(kOptionsLimitMemoryBytes), u64(kOptionsLimitFileBytes),
-           u64(kOptionsLimitOpenFiles), u64(kOptionsLimitProcesses)}};
+Options BlobView::options(std::uint32_t i) const {
+  const std::uint32_t number = rule(i).options;
+  return number == kNone ? Options{} : record<Options>(options_, number);
 }
 
 Caps BlobView::caps(std::uint32_t rule_number) const {
-  Caps caps = global_caps();
+  Caps caps = header_.caps;
   const Options o = options(rule_number);
-  tighten(caps.duration_secs, entry(rule(rule_number).entry).max_duration_secs);
-  tighten(caps.duration_secs, o.max_duration_secs);
-  tighten(caps.stdout_bytes, o.max_stdout_bytes);
-  tighten(caps.stderr_bytes, o.max_stderr_bytes);
-  tighten(caps.stdin_bytes, o.max_stdin_bytes);
-  if ((o.flags & kOptionNoStdin) != 0) caps.stdin_bytes = 0;
-  tighten(caps.warn_stdout_bytes, caps.stdout_bytes);
-  tighten(caps.warn_stderr_bytes, caps.stderr_bytes);
-  tighten(caps.warn_duration_secs, caps.duration_secs);
+  tighten(caps.max_duration_secs, entry(rule(rule_number).entry).max_duration_secs);
+  tighten(caps.max_duration_secs, o.max_duration_secs);
+  tighten(caps.max_stdout_bytes, o.max_stdout_bytes);
+  tighten(caps.max_stderr_bytes, o.max_stderr_bytes);
+  tighten(caps.max_stdin_bytes, o.max_stdin_bytes);
+  if ((o.flags & kOptionNoStdin) != 0) caps.max_stdin_bytes = 0;
+  tighten(caps.warn_stdout_bytes, caps.max_stdout_bytes);
+  tighten(caps.warn_stderr_bytes, caps.max_stderr_bytes);
+  tighten(caps.warn_duration_secs, caps.max_duration_secs);
   return caps;
 }
 

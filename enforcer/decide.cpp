@@ -34,7 +34,7 @@ std::uint32_t first_match(const BlobView& table, const Pair& pair, const Argv& a
 }  // namespace
 
 bool in_window(const BlobView& table, std::uint64_t now_secs) {
-  return now_secs >= table.not_before() && (table.expires() == 0 || now_secs < table.expires());
+  return now_secs >= table.header().not_before && (table.header().expires == 0 || now_secs < table.header().expires);
 }
 
 Verdict decide(const BlobView& table, const Request& request, std::uint64_t now_secs) {
@@ -56,8 +56,8 @@ Verdict decide(const BlobView& table, const Request& request, std::uint64_t now_
 
   if (request.stdin_bytes != 0 || request.timeout_ms != 0) {  // most requests ask for neither
     const Caps caps = table.caps(rule);
-    if (request.stdin_bytes > caps.stdin_bytes) return deny(DenialReason::stdin_too_large, rule);
-    if ((std::uint64_t{request.timeout_ms} + 999) / 1000 > caps.duration_secs)
+    if (request.stdin_bytes > caps.max_stdin_bytes) return deny(DenialReason::stdin_too_large, rule);
+    if ((std::uint64_t{request.timeout_ms} + 999) / 1000 > caps.max_duration_secs)
       return deny(DenialReason::timeout_too_large, rule);
   }
   return {Decision::allow, DenialReason{}, rule};

@@ -61,13 +61,14 @@ int doctor(const Arguments& a, const Result<Policy>& policy, bool absent, const 
   if (policy.ok()) {
     const BlobView& table = policy.value().table;
     char digest[65], expiry[40] = "\"never";
-    if (table.expires() != 0) Json(expiry).write("%", Time{table.expires() * 1000});
+    if (table.header().expires != 0) Json(expiry).write("%", Time{table.header().expires * 1000});
     sodium_bin2hex(digest, sizeof digest, policy.value().digest.bytes, sizeof policy.value().digest.bytes);
     printf("exec: %s\npolicy: %s\nname: %s\n", table.enabled() ? "enabled" : "disabled by the policy",
-           a.node.policy_path, table.name().present() ? table.name().c_str() : "(none)");
+           a.node.policy_path,
+           table.text(table.header().name).present() ? table.text(table.header().name).c_str() : "(none)");
     printf("version: %llu\ndigest: %s\nexpires: %.24s\nentries: %u\ncommands: %u\n",
-           static_cast<unsigned long long>(table.policy_version()), digest, expiry + 1, table.entry_count(),
-           table.rule_count());
+           static_cast<unsigned long long>(table.header().policy_version), digest, expiry + 1,
+           table.header().entry_count, table.header().rule_count);
   } else {
     printf("exec: disabled\npolicy: %s: %s: %s\n", a.node.blamed, fault_name(policy.fault()),
            fault_message(policy.fault()));
@@ -99,7 +100,8 @@ int start(int argc, char** argv) {
   const Result<Policy> policy = load_policy(a.node);
   const BlobView& table = policy.value().table;
   const bool absent = policy.fault() == Fault::missing && a.node.blamed == a.node.policy_path && a.explicit_policy == 0;
-  const char* const audit_path = policy.ok() ? table.audit_log_path().c_str() : "/var/log/x0x/exec.log";
+  const char* const audit_path =
+      policy.ok() ? table.text(table.header().audit_log_path).c_str() : "/var/log/x0x/exec.log";
   if (a.doctor != 0) return doctor(a, policy, absent, audit_path);
   if (!policy.ok() && !absent) return refuse(a.node.blamed, policy.fault());
   if (!probe_features().child_lists) return refuse("/proc", Fault::no_child_lists);
@@ -121,7 +123,8 @@ int start(int argc, char** argv) {
   if (claimed != Fault::none) return refuse(a.socket, claimed);
   audit.record("policy_loaded", kPolicyLoaded, policy.ok() && table.enabled(), a.node.policy_path,
                Hex{policy.ok() ? Bytes(policy.value().digest.bytes) : Bytes{}},
-               policy.ok() ? table.name().bytes : Bytes{}, policy.ok() ? table.policy_version() : 0);
+               policy.ok() ? table.text(table.header().name).bytes : Bytes{},
+               policy.ok() ? table.header().policy_version : 0);
   if (const char* own = getenv("HOME"); own != nullptr && strlen(own) < sizeof home - 5)
     memcpy(home + 5, own, strlen(own) + 1);
   prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -21,16 +21,16 @@ Fault check_file(int fd, std::uint64_t max_bytes, struct stat& file) {
 }
 
 bool is_audience(const BlobView& table, std::string_view node) {
-  for (std::uint32_t i = 0; i < table.audience_count(); ++i)
+  for (std::uint32_t i = 0; i < table.header().audience_count; ++i)
     if (node == table.item(i).c_str()) return true;
-  return table.audience_count() == 0;
+  return table.header().audience_count == 0;
 }
 
 Fault check_window(const BlobView& table, std::uint64_t now_secs) {
-  if (table.not_before() == 0 && table.expires() == 0) return Fault::none;
+  if (table.header().not_before == 0 && table.header().expires == 0) return Fault::none;
   if (now_secs < kEarliestClock) return Fault::bad_clock;
-  if (now_secs < table.not_before()) return Fault::not_yet_valid;
-  return table.expires() != 0 && now_secs >= table.expires() ? Fault::expired : Fault::none;
+  if (now_secs < table.header().not_before) return Fault::not_yet_valid;
+  return table.header().expires != 0 && now_secs >= table.header().expires ? Fault::expired : Fault::none;
 }
 
 bool is_state(const char* line, std::size_t size) {
@@ -102,7 +102,7 @@ Result<Policy> load_policy(Node& node) {
   Fault fault = check_window(policy.table, node.now_secs);
   if (fault == Fault::none && !is_audience(policy.table, node.name)) fault = Fault::wrong_audience;
   if (fault == Fault::none)
-    fault = check_version(node.state_dir, policy.table.policy_version(), policy.digest, node.record);
+    fault = check_version(node.state_dir, policy.table.header().policy_version, policy.digest, node.record);
   if (fault == Fault::state_damaged || fault == Fault::state_not_writable) node.blamed = node.state_dir;
   return fault == Fault::none ? Result<Policy>(policy) : fault;
 }

@@ -26,10 +26,10 @@ void write_diagnostics(Json& json, const ServerConfig& config, bool enabled, con
   }
   const BlobView* const table = config.table;
   const bool loaded = table != nullptr;
-  json.write(kAclSummary, config.policy_path, Time{config.loaded_at}, loaded ? table->entry_count() : 0,
-             loaded ? table->rule_count() : 0, loaded ? table->name().bytes : Bytes{},
-             loaded ? table->policy_version() : 0, Hex{loaded ? Bytes(config.digest.bytes) : Bytes{}},
-             Time{loaded ? table->expires() * 1000 : 0}, config.audit->degraded());
+  json.write(kAclSummary, config.policy_path, Time{config.loaded_at}, loaded ? table->header().entry_count : 0,
+             loaded ? table->header().rule_count : 0, loaded ? table->text(table->header().name).bytes : Bytes{},
+             loaded ? table->header().policy_version : 0, Hex{loaded ? Bytes(config.digest.bytes) : Bytes{}},
+             Time{loaded ? table->header().expires * 1000 : 0}, config.audit->degraded());
 }
 
 void write_sessions(Json& json, std::span<const Slot> slots, std::uint64_t now) {

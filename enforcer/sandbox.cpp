@@ -31,14 +31,18 @@ bool allow_below(int ruleset, const char* path, std::uint64_t file_writes) {
 }  // namespace
 
 // And never a core file.
-bool limit_resources(const std::uint64_t (&limits)[5]) {
+bool limit_resources(const Options& o) {
   const rlimit no_core{0, 0};
   bool ok = setrlimit(RLIMIT_CORE, &no_core) == 0;
-  const std::uint64_t* limit = limits;
-  for (const auto which : {RLIMIT_CPU, RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_NPROC}) {
-    const rlimit both{*limit, *limit};
-    if (*limit++ != 0) ok = ok && setrlimit(which, &both) == 0;
-  }
+  const auto limit = [&ok](auto which, std::uint64_t most) {
+    const rlimit both{most, most};
+    if (most != 0) ok = ok && setrlimit(which, &both) == 0;
+  };
+  limit(RLIMIT_CPU, o.limit_cpu_secs);
+  limit(RLIMIT_AS, o.limit_memory_bytes);
+  limit(RLIMIT_FSIZE, o.limit_file_bytes);
+  limit(RLIMIT_NOFILE, o.limit_open_files);
+  limit(RLIMIT_NPROC, o.limit_processes);
   return ok;
 }
 

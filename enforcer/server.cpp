@@ -99,8 +99,8 @@ class Server {
     std::uint64_t next = stopping_ ? stop_by_ : now_ + 60000;
     if (audit_.pending()) next = std::min(next, flush_by_);
     if (guests_ && !stopping_) next = std::min(next, accept_after_);
-    if (!expired_ && config_.table != nullptr && config_.table->expires() != 0)
-      next = std::min(next, config_.table->expires() * 1000 - started_);
+    if (!expired_ && config_.table != nullptr && config_.table->header().expires != 0)
+      next = std::min(next, config_.table->header().expires * 1000 - started_);
     for (const Slot& slot : slots())
       next = std::min(next, slot.orphaned ? now_ + 20 : slot.session.next_deadline(now_));
     for (const Peer& peer : peers()) next = std::min(next, peer.leaving ? now_ + kFarewellMs : kNever);
@@ -213,8 +213,8 @@ class Server {
     fresh.rule = verdict.rule;
     if (!is_allow(verdict.decision)) return deny(fresh, verdict.reason), false;
     if (slot == std::end(slots_) ||
-        std::ranges::count_if(slots(), &Slot::live) >= config_.table->max_concurrent_total() ||
-        active_of(slots(), message.address) >= config_.table->max_concurrent_per_agent())
+        std::ranges::count_if(slots(), &Slot::live) >= config_.table->header().max_concurrent_total ||
+        active_of(slots(), message.address) >= config_.table->header().max_concurrent_per_agent)
       return deny(fresh, DenialReason::concurrency_limit_reached), false;
     if (audit_.degraded()) return deny(fresh, DenialReason::exec_disabled), false;
     *slot = fresh;
@@ -229,7 +229,7 @@ class Server {
     const std::uint32_t entry_number = config_.table->rule(slot->rule).entry;
     const Entry entry = config_.table->entry(entry_number);
     begin_record("request", *slot)
-        .write(kRequest, entry.description.bytes, entry_number, slot->rule - entry.first_rule,
+        .write(kRequest, config_.table->text(entry.description).bytes, entry_number, slot->rule - entry.first_rule,
                Hex{config_.digest.bytes}, slot->stdin_data.size(), message.timeout_ms);
     audit_.finish();
     return true;

@@ -8,11 +8,12 @@ using wire::WarningKind;
 
 void Session::accept(const Caps& caps, std::uint32_t timeout_ms, std::uint64_t now) {
   const auto after = [now](std::uint64_t secs) { return secs < kNever / 2000 ? now + secs * 1000 : kNever; };
-  *this = {.stage = Stage::accepted,
-           .streams = {{caps.stdout_bytes, caps.warn_stdout_bytes}, {caps.stderr_bytes, caps.warn_stderr_bytes}},
-           .begun = now};
+  *this = {
+      .stage = Stage::accepted,
+      .streams = {{caps.max_stdout_bytes, caps.warn_stdout_bytes}, {caps.max_stderr_bytes, caps.warn_stderr_bytes}},
+      .begun = now};
   renew(now);
-  kill_at = timeout_ms != 0 ? now + timeout_ms : after(caps.duration_secs);
+  kill_at = timeout_ms != 0 ? now + timeout_ms : after(caps.max_duration_secs);
   term_at = kill_at - now > kGraceMs ? kill_at - kGraceMs : kill_at;
   warn_at = std::min(term_at, caps.warn_duration_secs != 0 ? after(caps.warn_duration_secs) : kNever);
 }

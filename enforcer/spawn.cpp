@@ -5,13 +5,11 @@ namespace x0x {
 bool plan_rule(const BlobView& table, std::uint32_t rule, const char* const* argv, const char* home, ChildPlan& plan) {
   const Options o = table.options(rule);
   if (o.env_count > kMaxChildEnv || o.writable_count > kMaxWritable) return false;
-  plan = {.file = o.exe.present() ? o.exe.c_str() : argv[0],
-          .sha256 = o.sha256,
+  const Text exe = table.text(o.exe), cwd = table.text(o.cwd);
+  plan = {.file = exe.present() ? exe.c_str() : argv[0],
           .argv = argv,
-          .cwd = (o.cwd.present() ? o.cwd : table.default_cwd()).c_str(),
-          .network = (o.flags & blob::kOptionNoNetwork) == 0,
-          .limit_writes = (o.flags & blob::kOptionHasWritable) != 0,
-          .limits = {o.limits[0], o.limits[1], o.limits[2], o.limits[3], o.limits[4]}};
+          .cwd = (cwd.present() ? cwd : table.text(table.header().default_cwd)).c_str(),
+          .options = o};
   const std::uint32_t first_path = o.first_item + o.env_count;
   for (std::uint32_t i = 0; i < o.env_count; ++i) plan.envp[i] = table.item(o.first_item + i).c_str();
   for (std::uint32_t i = 0; i < o.writable_count; ++i) plan.writable[i] = table.item(first_path + i).c_str();

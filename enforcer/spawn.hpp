@@ -18,17 +18,14 @@ inline constexpr std::size_t kMaxChildEnv = 256, kMaxWritable = 256;  // more is
 
 // Everything a child is made from, as C strings. Nothing is copied: it must live until spawn() returns.
 struct ChildPlan {
-  const char* file = nullptr;            // absolute, or a bare name looked up in kChildPath
-  const std::uint8_t* sha256 = nullptr;  // the content `file` must have; null: any
-  const char* const* argv = nullptr;     // null-terminated, passed on as it is
-  const char* envp[kMaxChildEnv + 5] = {};
-  const char* cwd = nullptr;  // null: the enforcer's
-  bool network = true;        // false: no socket but AF_UNIX
-  bool limit_writes = false;  // true: only `writable`, what is below it, and /dev/null
-  const char* writable[kMaxWritable + 1] = {};
-  std::uint64_t limits[5] = {};  // cpu_secs, memory_bytes, file_bytes, open_files, processes; 0: inherited
-  int delegated = -1;            // from find_delegated_cgroup()
-  std::uint32_t slot = 0;        // which cgroup below it; no two live sessions share one
+  const char* file = nullptr;         // absolute, or a bare name looked up in kChildPath
+  const char* const* argv = nullptr;  // null-terminated, passed on as it is
+  const char* cwd = nullptr;          // null: the enforcer's
+  Options options = {};               // its flags, digest and limits; texts and lists are C strings here
+  const char *envp[kMaxChildEnv + 5] = {}, *writable[kMaxWritable + 1] = {};
+  int delegated = -1;      // from find_delegated_cgroup()
+  std::uint32_t slot = 0;  // which cgroup below it; no two live sessions share one
+  bool has(std::uint32_t option) const { return (options.flags & option) != 0; }
 };
 
 // Fills a plan from a rule. `argv` is null-terminated and starts with the program's name; `home` is the whole variable,
@@ -103,7 +100,7 @@ inline constexpr int kIgnoredSignals[] = {SIGPIPE, SIGXFSZ};  // by the enforcer
 int signal_descendants(int signal, std::span<const pid_t> spare = {});
 
 // sandbox.cpp. What a rule takes away from the calling process, for good. False, with errno: not all of it could be.
-bool limit_resources(const std::uint64_t (&limits)[5]);
+bool limit_resources(const Options& o);
 bool limit_writes(const char* const* paths);
 bool limit_network();
 

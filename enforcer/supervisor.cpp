@@ -66,14 +66,14 @@ void require(SpawnStep step, bool done) {
 
   char path[PATH_MAX];
   const char* const program = find_program(plan.file, path);
-  const bool pins = program != nullptr && plan.sha256 != nullptr;
+  const bool pins = program != nullptr && plan.has(blob::kOptionHasSha256);
   const int pinned = pins ? open(program, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
   require(SpawnStep::open_exe, program != nullptr && (!pins || pinned >= 0));
-  require(SpawnStep::digest, !pins || has_digest(pinned, plan.sha256));
+  require(SpawnStep::digest, !pins || has_digest(pinned, plan.options.sha256));
   require(SpawnStep::no_new_privs, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-  require(SpawnStep::landlock, !plan.limit_writes || limit_writes(plan.writable));
-  require(SpawnStep::network, plan.network || limit_network());
-  require(SpawnStep::rlimits, limit_resources(plan.limits));  // last: a limit on open files would hinder us
+  require(SpawnStep::landlock, !plan.has(blob::kOptionHasWritable) || limit_writes(plan.writable));
+  require(SpawnStep::network, !plan.has(blob::kOptionNoNetwork) || limit_network());
+  require(SpawnStep::rlimits, limit_resources(plan.options));  // last: a limit on open files would hinder us
 
   set_signal_mask(0);
   const auto argv = const_cast<char*const*>(plan.argv), envp = const_cast<char*const*>(plan.envp);

@@ -60,7 +60,8 @@ void print_summary(const CompileOptions& options, const Policy& policy, const Co
   const BlobView& table = compiled.table;
   fmt::print("{}: {} version {}, {} in {}, {}, {} bytes\ndigest {}\n", escape(options.output),
              policy.name ? escape(*policy.name) : "unnamed policy", *policy.version,
-             count_of(table.rule_count(), "command", "commands"), count_of(table.entry_count(), "entry", "entries"),
+             count_of(table.header().rule_count, "command", "commands"),
+             count_of(table.header().entry_count, "entry", "entries"),
              policy.expires ? "expires " + format_utc(*policy.expires) : "never expires", file_bytes,
              to_hex(digest_of(compiled.payload).bytes));
   if (policy.expires && *policy.expires <= now_secs())

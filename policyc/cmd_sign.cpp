@@ -95,9 +95,10 @@ int run_sign(const SignOptions& options, std::ostream& out) {
 
   out << fmt::format("{}: {} by key {}, {} in all\n", escape(target),
                      table.signatures.size() > before ? "signed" : "signature replaced", id, table.signatures.size());
-  out << fmt::format("  policy  {} version {}\n  digest  {}\n",
-                     view.name().present() ? escape(to_string(view.name().bytes)) : "(no name)", view.policy_version(),
-                     to_hex(digest_of(table.payload).bytes));
+  out << fmt::format(
+      "  policy  {} version {}\n  digest  {}\n",
+      view.text(view.header().name).present() ? escape(to_string(view.text(view.header().name).bytes)) : "(no name)",
+      view.header().policy_version, to_hex(digest_of(table.payload).bytes));
   if (contradicts) out << "  note    the same version had other content here; nodes that loaded it refuse this one\n";
   return kExitOk;
 }

@@ -124,7 +124,7 @@ class Emitter {
       const LoweredShape& shape = lowered_.shapes[i];
       shapes_.u32(shape.argc);
       shapes_.u32(lowered_.first_rules[i]);
-      shapes_.u32(templates_.size() / kTemplateBytes);
+      shapes_.u32(templates_.size() / sizeof(blob::Template));
       shapes_.u32(shape.templates.size());
       for (const LoweredTemplate& t : shape.templates) {
         templates_.u32(t.piece_bytes);
@@ -152,7 +152,7 @@ class Emitter {
         rules_.u32(rule->entry);
         rules_.u32(rule->shape);
         rules_.u32(pieces_.size());
-        rules_.u32(has_options(command) ? options_.size() / kOptionsBytes : kNone);
+        rules_.u32(has_options(command) ? options_.size() / sizeof(Options) : kNone);
         pieces_.raw(rule->pieces);
         if (has_options(command)) options(command);
         ++rule;
@@ -165,7 +165,7 @@ class Emitter {
                allow = example_items(c.allow), deny = example_items(c.deny);
     options_.u32(option_flags(c));
     for (const auto* items : {&env, &writable, &allow, &deny}) options_.u32(items->size());
-    options_.u32(items_.size() / kTextRefBytes);
+    options_.u32(items_.size() / sizeof(TextRef));
     for (const std::uint8_t b : c.sha256.value_or(Id{})) options_.u8(b);
     text(options_, c.exe);
     text(options_, c.reason);
@@ -194,11 +194,8 @@ class Emitter {
   bool equal(const LoweredRule& a, const LoweredRule& b) const { return a.shape == b.shape && a.pieces == b.pieces; }
 
   void slots() {
-    struct Slot {
-      std::uint32_t tag = 0, number = 0;
-    };
     const std::size_t pairs = lowered_.pairs.size(), all = pairs + lowered_.rules.size();
-    std::vector<Slot> slots(std::bit_ceil(all * 2));
+    std::vector<blob::Slot> slots(std::bit_ceil(all * 2));
     for (std::uint32_t i = 0; i < all; ++i) {
       const std::uint64_t hash =
           i < pairs ? hash_bytes(kHashPair, as_bytes(lowered_.pairs[i].key)) : hash_of(lowered_.rules[i - pairs]);
@@ -216,7 +213,7 @@ class Emitter {
       }
       slots[slot] = {tag, i + 1};
     }
-    for (const Slot& slot : slots) {
+    for (const blob::Slot& slot : slots) {
       slots_.u32(slot.tag);
       slots_.u32(slot.number);
     }
@@ -245,12 +242,12 @@ class Emitter {
     h.u32(policy_.audience ? policy_.audience->size() : 0);
     h.u32(lowered_.pairs.size());
     h.u32(lowered_.shapes.size());
-    h.u32(templates_.size() / kTemplateBytes);
+    h.u32(templates_.size() / sizeof(blob::Template));
     h.u32(policy_.entries.size());
     h.u32(lowered_.rules.size());
-    h.u32(options_.size() / kOptionsBytes);
-    h.u32(items_.size() / kTextRefBytes);
-    h.u32(slots_.size() / kSlotBytes);
+    h.u32(options_.size() / sizeof(Options));
+    h.u32(items_.size() / sizeof(TextRef));
+    h.u32(slots_.size() / sizeof(blob::Slot));
     h.u32(pieces_.size());
     h.u32(texts_.size());
     return h;

@@ -99,13 +99,13 @@ std::string place(const LoadedPolicy& loaded, std::uint32_t rule) {
 std::string explain_allow(const LoadedPolicy& loaded, std::uint32_t rule) {
   const BlobView& table = loaded.compiled.table;
   const Caps caps = table.caps(rule);
-  const Text description = table.entry(table.rule(rule).entry).description;
+  const Text description = table.text(table.entry(table.rule(rule).entry).description);
   std::string text =
       fmt::format("  rule     {}\n  command  {}\n", place(loaded, rule), show_argv(rule_argv(table, rule)));
   if (description.present()) text += fmt::format("  entry    {}\n", escape(to_string(description.bytes)));
-  return text + fmt::format("  caps     {}, stdout {}, stderr {}, stdin {}\n", seconds(caps.duration_secs),
-                            byte_count(caps.stdout_bytes), byte_count(caps.stderr_bytes),
-                            caps.stdin_bytes == 0 ? "refused" : byte_count(caps.stdin_bytes));
+  return text + fmt::format("  caps     {}, stdout {}, stderr {}, stdin {}\n", seconds(caps.max_duration_secs),
+                            byte_count(caps.max_stdout_bytes), byte_count(caps.max_stderr_bytes),
+                            caps.max_stdin_bytes == 0 ? "refused" : byte_count(caps.max_stdin_bytes));
 }
 
 // The nearest command with a caret under the token that failed.
@@ -222,9 +222,9 @@ nlohmann::ordered_json verdict_json(const LoadedPolicy& loaded, const Verdict& v
   const RuleName name = rule_name(loaded, verdict.rule);
   json["rule"] = {{"entry", name.entry}, {"command", name.command}, {"line", nullptr}};
   if (name.line != 0) json["rule"]["line"] = name.line;
-  if (const Text description = table.entry(name.entry).description; description.present())
+  if (const Text description = table.text(table.entry(name.entry).description); description.present())
     json["matched_acl"] = to_string(description.bytes);
-  json["max_duration_secs"] = table.caps(verdict.rule).duration_secs;
+  json["max_duration_secs"] = table.caps(verdict.rule).max_duration_secs;
   return json;
 }
 

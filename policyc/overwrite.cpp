@@ -25,12 +25,12 @@ bool check_overwrite(const std::string& path, const BlobView& table) {
   if (!old.ok())
     throw UserError(fmt::format("`{}` exists and is not a decision table; choose another name or add `--force`", path),
                     kExitRefused);
-  if (old.value().policy_version() > table.policy_version())
+  if (old.value().header().policy_version > table.header().policy_version)
     throw UserError(fmt::format("`{}` holds version {}, and this would put version {} in its place; raise the "
                                 "version or add `--force`",
-                                path, old.value().policy_version(), table.policy_version()),
+                                path, old.value().header().policy_version, table.header().policy_version),
                     kExitRefused);
-  return old.value().policy_version() == table.policy_version() &&
+  return old.value().header().policy_version == table.header().policy_version &&
          !std::ranges::equal(old.value().payload(), table.payload());
 }
 

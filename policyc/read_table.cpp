@@ -27,10 +27,10 @@ Example example_of(Bytes tokens) {
 }
 
 void read_options(const BlobView& view, const Options& o, Command& command) {
-  command.exe = optional_text(o.exe);
-  command.reason = optional_text(o.reason);
-  command.cwd = optional_text(o.cwd);
-  if (o.sha256 != nullptr) std::copy_n(o.sha256, 32, command.sha256.emplace().begin());
+  command.exe = optional_text(view.text(o.exe));
+  command.reason = optional_text(view.text(o.reason));
+  command.cwd = optional_text(view.text(o.cwd));
+  if ((o.flags & kOptionHasSha256) != 0) std::copy_n(o.sha256, 32, command.sha256.emplace().begin());
   command.stdin_allowed = (o.flags & kOptionNoStdin) == 0;
   command.network = (o.flags & kOptionNoNetwork) == 0;
   command.audit_hash = (o.flags & kOptionAuditHash) != 0;
@@ -38,7 +38,7 @@ void read_options(const BlobView& view, const Options& o, Command& command) {
   command.max_stdout_bytes = o.max_stdout_bytes;
   command.max_stderr_bytes = o.max_stderr_bytes;
   command.max_stdin_bytes = o.max_stdin_bytes;
-  command.limits = {o.limits[0], o.limits[1], o.limits[2], o.limits[3], o.limits[4]};
+  command.limits = {o.limit_cpu_secs, o.limit_memory_bytes, o.limit_file_bytes, o.limit_open_files, o.limit_processes};
   std::uint32_t item = o.first_item;
   for (std::uint32_t i = 0; i < o.env_count; ++i) {
     const std::string pair = to_string(view.item(item++).bytes);
@@ -70,42 +70,43 @@ std::vector<Token> rule_argv(const BlobView& view, std::uint32_t rule) {
 
 Policy read_table(const BlobView& view) {
   Policy policy;
-  policy.name = optional_text(view.name());
-  policy.version = view.policy_version();
-  policy.not_before = optional_number(view.not_before());
-  policy.expires = optional_number(view.expires());
-  for (std::uint32_t i = 0; i < view.audience_count(); ++i) {
+  policy.name = optional_text(view.text(view.header().name));
+  policy.version = view.header().policy_version;
+  policy.not_before = optional_number(view.header().not_before);
+  policy.expires = optional_number(view.header().expires);
+  for (std::uint32_t i = 0; i < view.header().audience_count; ++i) {
     if (!policy.audience) policy.audience.emplace();
     policy.audience->push_back(to_string(view.item(i).bytes));
   }
-  const Caps caps = view.global_caps();
+  const Caps caps = view.header().caps;
   policy.exec = {view.enabled(),
-                 caps.stdout_bytes,
-                 caps.stderr_bytes,
-                 caps.stdin_bytes,
-                 caps.duration_secs,
-                 view.max_concurrent_per_agent(),
-                 view.max_concurrent_total(),
+                 caps.max_stdout_bytes,
+                 caps.max_stderr_bytes,
+                 caps.max_stdin_bytes,
+                 caps.max_duration_secs,
+                 view.header().max_concurrent_per_agent,
+                 view.header().max_concurrent_total,
                  caps.warn_stdout_bytes,
                  caps.warn_stderr_bytes,
                  caps.warn_duration_secs,
-                 optional_text(view.default_cwd()),
-                 to_string(view.audit_log_path().bytes),
-                 optional_text(view.audit_tasklist_id())};
+                 optional_text(view.text(view.header().default_cwd)),
+                 to_string(view.text(view.header().audit_log_path).bytes),
+                 optional_text(view.text(view.header().audit_tasklist_id))};
   std::uint32_t rule = 0;
-  for (std::uint32_t i = 0; i < view.entry_count(); ++i) {
-    const x0x::Entry from = view.entry(i);
+  for (std::uint32_t i = 0; i < view.header().entry_count; ++i) {
+    const blob::Entry from = view.entry(i);
     Entry& entry = policy.entries.emplace_back();
     const Pair pair = view.pair(from.pair);
     std::copy_n(pair.key, 32, entry.agent.begin());
     std::copy_n(pair.key + 32, 32, entry.machine.begin());
-    entry.description = optional_text(from.description);
+    entry.description = optional_text(view.text(from.description));
     entry.max_duration_secs = from.max_duration_secs;
-    const std::uint32_t end = i + 1 < view.entry_count() ? view.entry(i + 1).first_rule : view.rule_count();
+    const std::uint32_t end =
+        i + 1 < view.header().entry_count ? view.entry(i + 1).first_rule : view.header().rule_count;
     for (; rule < end; ++rule) {
       Command& command = entry.commands.emplace_back();
       command.argv = rule_argv(view, rule);
-      if (const Options o = view.options(rule); o.present) read_options(view, o, command);
+      if (view.rule(rule).options != kNone) read_options(view, view.options(rule), command);
     }
   }
   return policy;

@@ -107,9 +107,9 @@ SignatureCheck check_signature(Bytes payload, const Signature& signature, const 
 }
 
 std::string default_trusted_comment(const BlobView& table) {
-  const std::string name = to_string(table.name().bytes);
+  const std::string name = to_string(table.text(table.header().name).bytes);
   const std::string tail =
-      fmt::format("v{} digest {}", table.policy_version(), to_hex(digest_of(table.payload()).bytes));
+      fmt::format("v{} digest {}", table.header().policy_version, to_hex(digest_of(table.payload()).bytes));
   const std::string full = fmt::format("x0x-policy {} {}", name, tail);
   // minisign prints a comment as it is. A name that could play with the terminal, or does not fit, is left
   // out; the digest names the policy.

@@ -76,14 +76,16 @@ const char* name_of(Standing standing) {
 }
 
 const char* validity_of(const BlobView& table, std::uint64_t now) {
-  if (table.not_before() != 0 && now < table.not_before()) return "not_yet_valid";
-  if (table.expires() != 0 && now >= table.expires()) return "expired";
+  if (table.header().not_before != 0 && now < table.header().not_before) return "not_yet_valid";
+  if (table.header().expires != 0 && now >= table.header().expires) return "expired";
   return "valid";
 }
 
 std::string describe_window(const BlobView& table, std::uint64_t now) {
-  std::string window = table.not_before() != 0 ? fmt::format("from {} ", format_utc(table.not_before())) : "";
-  window += table.expires() != 0 ? fmt::format("until {}", format_utc(table.expires())) : "without expiry";
+  std::string window =
+      table.header().not_before != 0 ? fmt::format("from {} ", format_utc(table.header().not_before)) : "";
+  window +=
+      table.header().expires != 0 ? fmt::format("until {}", format_utc(table.header().expires)) : "without expiry";
   const std::string_view validity = validity_of(table, now);
   if (validity == "expired") window += "  EXPIRED: nodes refuse every request under it";
   if (validity == "not_yet_valid") window += "  NOT YET VALID";
@@ -92,7 +94,7 @@ std::string describe_window(const BlobView& table, std::uint64_t now) {
 
 std::vector<std::string> audience_of(const BlobView& table) {
   std::vector<std::string> audience;
-  for (std::uint32_t i = 0; i < table.audience_count(); ++i) audience.push_back(to_string(table.item(i).bytes));
+  for (std::uint32_t i = 0; i < table.header().audience_count; ++i) audience.push_back(to_string(table.item(i).bytes));
   return audience;
 }
 
@@ -103,17 +105,17 @@ nlohmann::ordered_json optional_time(std::uint64_t seconds) {
 nlohmann::ordered_json policy_json(const BlobView& table, std::uint64_t now) {
   nlohmann::ordered_json policy;
   policy["name"] = nullptr;
-  if (table.name().present()) policy["name"] = to_string(table.name().bytes);
-  policy["version"] = table.policy_version();
+  if (table.text(table.header().name).present()) policy["name"] = to_string(table.text(table.header().name).bytes);
+  policy["version"] = table.header().policy_version;
   policy["digest"] = to_hex(digest_of(table.payload()).bytes);
-  policy["not_before"] = optional_time(table.not_before());
-  policy["expires"] = optional_time(table.expires());
+  policy["not_before"] = optional_time(table.header().not_before);
+  policy["expires"] = optional_time(table.header().expires);
   policy["validity"] = validity_of(table, now);
   policy["audience"] = nullptr;
-  if (table.audience_count() != 0) policy["audience"] = audience_of(table);
+  if (table.header().audience_count != 0) policy["audience"] = audience_of(table);
   policy["enabled"] = table.enabled();
-  policy["entries"] = table.entry_count();
-  policy["commands"] = table.rule_count();
+  policy["entries"] = table.header().entry_count;
+  policy["commands"] = table.header().rule_count;
   return policy;
 }
 
@@ -151,13 +153,15 @@ std::string to_human(const VerifyReport& report) {
     text += fmt::format("  {:<9} {}\n", label, value);
   };
   line("policy",
-       fmt::format("{} version {}", table.name().present() ? escape(to_string(table.name().bytes)) : "(no name)",
-                   table.policy_version()));
+       fmt::format("{} version {}",
+                   table.text(table.header().name).present() ? escape(to_string(table.text(table.header().name).bytes))
+                                                             : "(no name)",
+                   table.header().policy_version));
   line("digest", to_hex(digest_of(table.payload()).bytes));
   line("valid", describe_window(table, report.now));
   line("audience", audience.empty() ? "any node" : escape(fmt::format("{}", fmt::join(audience, ", "))));
-  line("holds", fmt::format("{}, {}{}", count_of(table.entry_count(), "entry", "entries"),
-                            count_of(table.rule_count(), "command", "commands"),
+  line("holds", fmt::format("{}, {}{}", count_of(table.header().entry_count, "entry", "entries"),
+                            count_of(table.header().rule_count, "command", "commands"),
                             table.enabled() ? "" : "  DISABLED: nodes refuse every request under it"));
   line("signed", fmt::format("by {} of {}, threshold {}", report.votes,
                              count_of(report.pinned_keys, "pinned key", "pinned keys"), report.threshold));

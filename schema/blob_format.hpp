@@ -21,101 +21,116 @@ inline constexpr std::size_t kSignatureBytes = 64;
 inline constexpr std::size_t kSignatureFixedBytes = 137;  // key number, signature, global signature, u8 length
 inline constexpr std::size_t kMaxTrustedCommentBytes = 255;
 
-// ---- payload header
+// ---- payload: a header, then sections of records in the order of its counts, without gaps
+//
+// Fields stand in the order of their bytes, so a record can be copied as it is.
 
 inline constexpr char kMagic[9] = "x0xpol\r\n";
 inline constexpr char kPurpose[9] = "exec-acl";
 inline constexpr std::uint32_t kFormatVersion = 1;
-inline constexpr std::size_t kHeaderBytes = 188;
-
-inline constexpr std::size_t kHeaderMagic = 0;
-inline constexpr std::size_t kHeaderPurpose = 8;
-inline constexpr std::size_t kHeaderFormatVersion = 16;
-inline constexpr std::size_t kHeaderFlags = 20;
-inline constexpr std::size_t kHeaderPolicyVersion = 24;
-inline constexpr std::size_t kHeaderNotBefore = 32;  // Unix seconds, 0 = none
-inline constexpr std::size_t kHeaderExpires = 40;    // Unix seconds, 0 = none
-inline constexpr std::size_t kHeaderMaxStdoutBytes = 48;
-inline constexpr std::size_t kHeaderMaxStderrBytes = 56;
-inline constexpr std::size_t kHeaderMaxStdinBytes = 64;
-inline constexpr std::size_t kHeaderMaxDurationSecs = 72;
-inline constexpr std::size_t kHeaderWarnStdoutBytes = 80;
-inline constexpr std::size_t kHeaderWarnStderrBytes = 88;
-inline constexpr std::size_t kHeaderWarnDurationSecs = 96;
-inline constexpr std::size_t kHeaderMaxConcurrentPerAgent = 104;
-inline constexpr std::size_t kHeaderMaxConcurrentTotal = 108;
-inline constexpr std::size_t kHeaderName = 112;             // text
-inline constexpr std::size_t kHeaderDefaultCwd = 120;       // text
-inline constexpr std::size_t kHeaderAuditLogPath = 128;     // text
-inline constexpr std::size_t kHeaderAuditTasklistId = 136;  // text
-inline constexpr std::size_t kHeaderAudienceCount = 144;    // the first items
-inline constexpr std::size_t kHeaderPairCount = 148;
-inline constexpr std::size_t kHeaderShapeCount = 152;
-inline constexpr std::size_t kHeaderTemplateCount = 156;
-inline constexpr std::size_t kHeaderEntryCount = 160;
-inline constexpr std::size_t kHeaderRuleCount = 164;
-inline constexpr std::size_t kHeaderOptionCount = 168;
-inline constexpr std::size_t kHeaderItemCount = 172;
-inline constexpr std::size_t kHeaderSlotCount = 176;
-inline constexpr std::size_t kHeaderPieceBytes = 180;
-inline constexpr std::size_t kHeaderTextBytes = 184;
-
 inline constexpr std::uint32_t kFlagEnabled = 1u << 0;
-
-// ---- sections, in this order, without gaps
-
 inline constexpr std::uint32_t kNone = 0xffffffff;  // "no rule", "no options", offset of an absent text
-inline constexpr std::size_t kTextRefBytes = 8;     // u32 offset into texts, u32 length without the NUL
+
+struct TextRef {
+  std::uint32_t offset = kNone;  // into texts
+  std::uint32_t length = 0;      // without the NUL
+};
+
+struct Caps {
+  std::uint64_t max_stdout_bytes;
+  std::uint64_t max_stderr_bytes;
+  std::uint64_t max_stdin_bytes;
+  std::uint64_t max_duration_secs;
+  std::uint64_t warn_stdout_bytes;
+  std::uint64_t warn_stderr_bytes;
+  std::uint64_t warn_duration_secs;
+};
+
+struct Header {
+  char magic[8];
+  char purpose[8];
+  std::uint32_t format_version;
+  std::uint32_t flags;
+  std::uint64_t policy_version;
+  std::uint64_t not_before;  // Unix seconds, 0 = none
+  std::uint64_t expires;     // Unix seconds, 0 = none
+  Caps caps;
+  std::uint32_t max_concurrent_per_agent;
+  std::uint32_t max_concurrent_total;
+  TextRef name;
+  TextRef default_cwd;
+  TextRef audit_log_path;
+  TextRef audit_tasklist_id;
+  std::uint32_t audience_count;  // the first items
+  std::uint32_t pair_count;
+  std::uint32_t shape_count;
+  std::uint32_t template_count;
+  std::uint32_t entry_count;
+  std::uint32_t rule_count;
+  std::uint32_t option_count;
+  std::uint32_t item_count;
+  std::uint32_t slot_count;
+  std::uint32_t piece_bytes;
+  std::uint32_t text_bytes;
+};
+inline constexpr std::size_t kHeaderBytes = 188;  // the struct is larger by what aligns it
 
 inline constexpr std::size_t kPairBytes = 64;  // agent id, machine id
+struct Pair {
+  std::uint8_t key[kPairBytes];
+  std::uint32_t first_shape;
+  std::uint32_t shape_count;
+};
 
-inline constexpr std::size_t kPairRecordBytes = 72;
-inline constexpr std::size_t kPairRecordKey = 0;
-inline constexpr std::size_t kPairRecordFirstShape = 64;
-inline constexpr std::size_t kPairRecordShapeCount = 68;
+// What remains of a rule when its texts are taken away: how many tokens, and which of them are templates.
+struct Shape {
+  std::uint32_t argc;
+  std::uint32_t first_rule;  // that has it
+  std::uint32_t first_template;
+  std::uint32_t template_count;
+};
 
-inline constexpr std::size_t kShapeBytes = 16;
-inline constexpr std::size_t kShapeArgc = 0;
-inline constexpr std::size_t kShapeFirstRule = 4;  // that has it
-inline constexpr std::size_t kShapeFirstTemplate = 8;
-inline constexpr std::size_t kShapeTemplateCount = 12;
+struct Template {
+  std::uint32_t piece_bytes;  // 0: <INT>; otherwise <URL_PATH> after this many fixed bytes
+  std::uint32_t token;        // which token of the argv it is
+};
 
-inline constexpr std::size_t kTemplateBytes = 8;
-inline constexpr std::size_t kTemplatePieceBytes = 0;  // 0: <INT>; otherwise <URL_PATH> after this many fixed bytes
-inline constexpr std::size_t kTemplateToken = 4;       // which token of the argv it is
+struct Entry {
+  std::uint32_t pair;
+  std::uint32_t first_rule;
+  std::uint64_t max_duration_secs;  // 0 = the policy's
+  TextRef description;
+};
 
-inline constexpr std::size_t kEntryBytes = 24;
-inline constexpr std::size_t kEntryPair = 0;
-inline constexpr std::size_t kEntryFirstRule = 4;
-inline constexpr std::size_t kEntryMaxDurationSecs = 8;  // 0 = the policy's
-inline constexpr std::size_t kEntryDescription = 16;     // text
+struct Rule {
+  std::uint32_t entry;
+  std::uint32_t shape;
+  std::uint32_t pieces;   // offset into pieces; they go on to the next rule's
+  std::uint32_t options;  // record number, or kNone
+};
 
-inline constexpr std::size_t kRuleBytes = 16;
-inline constexpr std::size_t kRuleEntry = 0;
-inline constexpr std::size_t kRuleShape = 4;
-inline constexpr std::size_t kRulePieces = 8;    // offset into pieces; they go on to the next rule's
-inline constexpr std::size_t kRuleOptions = 12;  // record number, or kNone
-
-inline constexpr std::size_t kOptionsBytes = 152;
-inline constexpr std::size_t kOptionsFlags = 0;
-inline constexpr std::size_t kOptionsEnvCount = 4;
-inline constexpr std::size_t kOptionsWritableCount = 8;
-inline constexpr std::size_t kOptionsAllowCount = 12;
-inline constexpr std::size_t kOptionsDenyCount = 16;
-inline constexpr std::size_t kOptionsFirstItem = 20;
-inline constexpr std::size_t kOptionsSha256 = 24;
-inline constexpr std::size_t kOptionsExe = 56;              // text
-inline constexpr std::size_t kOptionsReason = 64;           // text
-inline constexpr std::size_t kOptionsCwd = 72;              // text
-inline constexpr std::size_t kOptionsMaxDurationSecs = 80;  // this and the rest: 0 = not set
-inline constexpr std::size_t kOptionsMaxStdoutBytes = 88;
-inline constexpr std::size_t kOptionsMaxStderrBytes = 96;
-inline constexpr std::size_t kOptionsMaxStdinBytes = 104;
-inline constexpr std::size_t kOptionsLimitCpuSecs = 112;
-inline constexpr std::size_t kOptionsLimitMemoryBytes = 120;
-inline constexpr std::size_t kOptionsLimitFileBytes = 128;
-inline constexpr std::size_t kOptionsLimitOpenFiles = 136;
-inline constexpr std::size_t kOptionsLimitProcesses = 144;
+// What a rule asks for beyond its argv. 0: not set.
+struct Options {
+  std::uint32_t flags;
+  std::uint32_t env_count;
+  std::uint32_t writable_count;
+  std::uint32_t allow_count;
+  std::uint32_t deny_count;
+  std::uint32_t first_item;
+  std::uint8_t sha256[32];
+  TextRef exe;
+  TextRef reason;
+  TextRef cwd;
+  std::uint64_t max_duration_secs;
+  std::uint64_t max_stdout_bytes;
+  std::uint64_t max_stderr_bytes;
+  std::uint64_t max_stdin_bytes;
+  std::uint64_t limit_cpu_secs;
+  std::uint64_t limit_memory_bytes;
+  std::uint64_t limit_file_bytes;
+  std::uint64_t limit_open_files;
+  std::uint64_t limit_processes;
+};
 
 inline constexpr std::uint32_t kOptionNoStdin = 1u << 0;
 inline constexpr std::uint32_t kOptionNoNetwork = 1u << 1;
@@ -124,9 +139,10 @@ inline constexpr std::uint32_t kOptionHasSha256 = 1u << 3;
 inline constexpr std::uint32_t kOptionHasWritable = 1u << 4;
 inline constexpr std::uint32_t kOptionAll = (1u << 5) - 1;
 
-inline constexpr std::size_t kSlotBytes = 8;
-inline constexpr std::size_t kSlotTag = 0;     // upper half of the hash
-inline constexpr std::size_t kSlotNumber = 4;  // 0: empty; then pairs from 1 on, and rules after them
+struct Slot {
+  std::uint32_t tag;     // upper half of the hash
+  std::uint32_t number;  // 0: empty; then pairs from 1 on, and rules after them
+};
 
 inline constexpr std::uint32_t kMaxShapes = 256;  // of one pair: what a decision may have to try
 inline constexpr std::uint32_t kMaxProbes = 256;  // slots one lookup may visit

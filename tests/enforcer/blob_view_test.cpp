@@ -33,20 +33,20 @@ policyc::Policy sample() {
 struct Layout {
   explicit Layout(const ByteVector& p) : payload(p) {
     pairs = kHeaderBytes;
-    shapes = pairs + field(kHeaderPairCount) * kPairRecordBytes;
-    templates = shapes + field(kHeaderShapeCount) * kShapeBytes;
-    entries = templates + field(kHeaderTemplateCount) * kTemplateBytes;
-    rules = entries + field(kHeaderEntryCount) * kEntryBytes;
-    options = rules + field(kHeaderRuleCount) * kRuleBytes;
-    items = options + field(kHeaderOptionCount) * kOptionsBytes;
-    slots = items + field(kHeaderItemCount) * kTextRefBytes;
-    pieces = slots + field(kHeaderSlotCount) * kSlotBytes;
-    texts = pieces + field(kHeaderPieceBytes);
+    shapes = pairs + field(offsetof(Header, pair_count)) * sizeof(Pair);
+    templates = shapes + field(offsetof(Header, shape_count)) * sizeof(Shape);
+    entries = templates + field(offsetof(Header, template_count)) * sizeof(Template);
+    rules = entries + field(offsetof(Header, entry_count)) * sizeof(Entry);
+    options = rules + field(offsetof(Header, rule_count)) * sizeof(Rule);
+    items = options + field(offsetof(Header, option_count)) * sizeof(Options);
+    slots = items + field(offsetof(Header, item_count)) * sizeof(TextRef);
+    pieces = slots + field(offsetof(Header, slot_count)) * sizeof(blob::Slot);
+    texts = pieces + field(offsetof(Header, piece_bytes));
   }
   std::size_t field(std::size_t offset) const { return load_u32(payload.data() + offset); }
-  std::size_t rule(std::size_t i, std::size_t f) const { return rules + i * kRuleBytes + f; }
-  std::size_t shape(std::size_t i, std::size_t f) const { return shapes + i * kShapeBytes + f; }
-  std::size_t piece(std::size_t i) const { return pieces + field(rule(i, kRulePieces)); }
+  std::size_t rule(std::size_t i, std::size_t f) const { return rules + i * sizeof(Rule) + f; }
+  std::size_t shape(std::size_t i, std::size_t f) const { return shapes + i * sizeof(Shape) + f; }
+  std::size_t piece(std::size_t i) const { return pieces + field(rule(i, offsetof(Rule, pieces))); }
   const ByteVector& payload;
   std::size_t pairs, shapes, templates, entries, rules, options, items, slots, pieces, texts;
 };
@@ -77,15 +77,15 @@ Fault after_byte(std::size_t Layout::*section, std::size_t offset, std::uint8_t 
 TEST_CASE("the sample itself opens and reads back") {
   const OpenTable table = open_policy(sample());
   REQUIRE(table.fault == Fault::none);
-  CHECK(std::string(table.view.name().c_str()) == "sample");
-  CHECK(table.view.entry_count() == 2);
-  CHECK(table.view.rule_count() == 7);
-  CHECK(table.view.audience_count() == 2);
+  CHECK(std::string(table.view.text(table.view.header().name).c_str()) == "sample");
+  CHECK(table.view.header().entry_count == 2);
+  CHECK(table.view.header().rule_count == 7);
+  CHECK(table.view.header().audience_count == 2);
   CHECK(std::string(table.view.item(1).c_str()) == "b");
-  CHECK(std::string(table.view.options(5).exe.c_str()) == "/bin/id");
-  CHECK_FALSE(table.view.options(0).present);
-  CHECK_FALSE(table.view.default_cwd().present());
-  CHECK(table.view.caps(0).duration_secs == 300);
+  CHECK(std::string(table.view.text(table.view.options(5).exe).c_str()) == "/bin/id");
+  CHECK(table.view.rule(0).options == kNone);
+  CHECK_FALSE(table.view.text(table.view.header().default_cwd).present());
+  CHECK(table.view.caps(0).max_duration_secs == 300);
 }
 
 TEST_CASE("caps are the smallest of policy, entry and command") {
@@ -99,20 +99,20 @@ TEST_CASE("caps are the smallest of policy, entry and command") {
   source.entries[0].commands[1].max_stderr_bytes = 6;
   const OpenTable table = open_policy(source);
   REQUIRE(table.fault == Fault::none);
-  CHECK(table.view.caps(0).duration_secs == 20);
+  CHECK(table.view.caps(0).max_duration_secs == 20);
   CHECK(table.view.caps(0).warn_duration_secs == 20);
-  CHECK(table.view.caps(1).duration_secs == 20);
-  CHECK(table.view.caps(1).stdout_bytes == 5);
+  CHECK(table.view.caps(1).max_duration_secs == 20);
+  CHECK(table.view.caps(1).max_stdout_bytes == 5);
   CHECK(table.view.caps(1).warn_stdout_bytes == 0);
-  CHECK(table.view.caps(1).stderr_bytes == 6);
+  CHECK(table.view.caps(1).max_stderr_bytes == 6);
   CHECK(table.view.caps(1).warn_stderr_bytes == 6);
 }
 
 TEST_CASE("magic, purpose, version") {
   CHECK(after([](ByteVector& p, const Layout&) { p[0] = 'X'; }) == Fault::bad_magic);
-  CHECK(after([](ByteVector& p, const Layout&) { p[kHeaderPurpose] = 'E'; }) == Fault::wrong_purpose);
-  CHECK(after_header32(kHeaderFormatVersion, 2) == Fault::unknown_version);
-  CHECK(after_header32(kHeaderFormatVersion, 0) == Fault::unknown_version);
+  CHECK(after([](ByteVector& p, const Layout&) { p[offsetof(Header, purpose)] = 'E'; }) == Fault::wrong_purpose);
+  CHECK(after_header32(offsetof(Header, format_version), 2) == Fault::unknown_version);
+  CHECK(after_header32(offsetof(Header, format_version), 0) == Fault::unknown_version);
 }
 
 TEST_CASE("truncated and trailing_bytes, and counts too large for the file") {
@@ -121,44 +121,47 @@ TEST_CASE("truncated and trailing_bytes, and counts too large for the file") {
   CHECK(after([](ByteVector& p, const Layout&) { p.pop_back(); }) == Fault::truncated);
   CHECK(after([](ByteVector& p, const Layout&) { p.push_back(0); }) == Fault::trailing_bytes);
   for (const std::size_t field :
-       {kHeaderPairCount, kHeaderShapeCount, kHeaderTemplateCount, kHeaderEntryCount, kHeaderRuleCount,
-        kHeaderOptionCount, kHeaderItemCount, kHeaderSlotCount, kHeaderPieceBytes, kHeaderTextBytes})
+       {offsetof(Header, pair_count), offsetof(Header, shape_count), offsetof(Header, template_count),
+        offsetof(Header, entry_count), offsetof(Header, rule_count), offsetof(Header, option_count),
+        offsetof(Header, item_count), offsetof(Header, slot_count), offsetof(Header, piece_bytes),
+        offsetof(Header, text_bytes)})
     CHECK(after_header32(field, 0xffffffff) == Fault::truncated);
 }
 
 TEST_CASE("bad_count: the parts contradict each other") {
   CHECK(after([](ByteVector& p, const Layout& l) {  // twice as many slots as it should have
-          put32(p, kHeaderSlotCount, static_cast<std::uint32_t>(l.field(kHeaderSlotCount) * 2));
-          p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.pieces), l.field(kHeaderSlotCount) * kSlotBytes, 0);
+          put32(p, offsetof(Header, slot_count), static_cast<std::uint32_t>(l.field(offsetof(Header, slot_count)) * 2));
+          p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.pieces),
+                   l.field(offsetof(Header, slot_count)) * sizeof(blob::Slot), 0);
         }) == Fault::bad_count);
   const policyc::Policy empty = policy({});
   CHECK(after(
             [](ByteVector& p, const Layout& l) {  // no slot at all
-              put32(p, kHeaderSlotCount, 0);
+              put32(p, offsetof(Header, slot_count), 0);
               p.erase(p.begin() + static_cast<std::ptrdiff_t>(l.slots),
                       p.begin() + static_cast<std::ptrdiff_t>(l.pieces));
             },
             empty) == Fault::bad_count);
   CHECK(after(
             [](ByteVector& p, const Layout& l) {  // an entry without rules
-              put32(p, kHeaderEntryCount, 1);
-              p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.entries), kEntryBytes, 0);
+              put32(p, offsetof(Header, entry_count), 1);
+              p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.entries), sizeof(Entry), 0);
             },
             empty) == Fault::bad_count);
   CHECK(after(
             [](ByteVector& p, const Layout& l) {  // a rule without an entry
-              put32(p, kHeaderRuleCount, 1);
-              put32(p, kHeaderSlotCount, 2);
-              p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.slots), kSlotBytes, 0);
-              p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.rules), kRuleBytes, 0);
+              put32(p, offsetof(Header, rule_count), 1);
+              put32(p, offsetof(Header, slot_count), 2);
+              p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.slots), sizeof(blob::Slot), 0);
+              p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.rules), sizeof(Rule), 0);
             },
             empty) == Fault::bad_count);
 }
 
 TEST_CASE("bad_flags and bad_padding") {
-  CHECK(after_header32(kHeaderFlags, 3) == Fault::bad_flags);
-  CHECK(after_byte(&Layout::options, kOptionsFlags, 1 << 5) == Fault::bad_flags);
-  CHECK(after_byte(&Layout::options, kOptionsSha256, 1) == Fault::bad_padding);
+  CHECK(after_header32(offsetof(Header, flags), 3) == Fault::bad_flags);
+  CHECK(after_byte(&Layout::options, offsetof(Options, flags), 1 << 5) == Fault::bad_flags);
+  CHECK(after_byte(&Layout::options, offsetof(Options, sha256), 1) == Fault::bad_padding);
 }
 
 TEST_CASE("bad_window and bad_cap") {
@@ -168,25 +171,26 @@ TEST_CASE("bad_window and bad_cap") {
   CHECK(open_policy(source).fault == Fault::bad_window);
   source.expires = 6;
   CHECK(open_policy(source).fault == Fault::none);
-  for (const std::size_t field : {kHeaderMaxStdoutBytes, kHeaderMaxStderrBytes, kHeaderMaxStdinBytes,
-                                  kHeaderMaxDurationSecs, kHeaderMaxConcurrentPerAgent, kHeaderMaxConcurrentTotal})
+  for (const std::size_t field : {offsetof(Header, caps.max_stdout_bytes), offsetof(Header, caps.max_stderr_bytes),
+                                  offsetof(Header, caps.max_stdin_bytes), offsetof(Header, caps.max_duration_secs),
+                                  offsetof(Header, max_concurrent_per_agent), offsetof(Header, max_concurrent_total)})
     CHECK(after_header32(field, 0) == Fault::bad_cap);
-  CHECK(after_header32(kHeaderWarnStdoutBytes, 0xffffffff) == Fault::bad_cap);
-  CHECK(after_header32(kHeaderWarnStderrBytes, 0xffffffff) == Fault::bad_cap);
-  CHECK(after_header32(kHeaderWarnDurationSecs, 301) == Fault::bad_cap);
-  CHECK(after_header32(kHeaderMaxConcurrentPerAgent, 33) == Fault::bad_cap);
+  CHECK(after_header32(offsetof(Header, caps.warn_stdout_bytes), 0xffffffff) == Fault::bad_cap);
+  CHECK(after_header32(offsetof(Header, caps.warn_stderr_bytes), 0xffffffff) == Fault::bad_cap);
+  CHECK(after_header32(offsetof(Header, caps.warn_duration_secs), 301) == Fault::bad_cap);
+  CHECK(after_header32(offsetof(Header, max_concurrent_per_agent), 33) == Fault::bad_cap);
 }
 
 TEST_CASE("bad_text: out of order, unterminated, not UTF-8, left over") {
-  CHECK(after_header32(kHeaderName, 1) == Fault::bad_text);
-  CHECK(after_header32(kHeaderName, 0xfffffffe) == Fault::bad_text);
-  CHECK(after_header32(kHeaderName + 4, 0xffffffff) == Fault::bad_text);
-  CHECK(after_header32(kHeaderName + 4, 5) == Fault::bad_text);        // ends before its NUL
-  CHECK(after_header32(kHeaderDefaultCwd + 4, 1) == Fault::bad_text);  // absent, but with a length
-  CHECK(after_byte(&Layout::texts, 0, 0xff) == Fault::bad_text);       // not UTF-8
-  CHECK(after_byte(&Layout::texts, 2, 0) == Fault::bad_text);          // a NUL inside
-  CHECK(after([](ByteVector& p, const Layout& l) {                     // one text more than is referred to
-          put32(p, kHeaderTextBytes, static_cast<std::uint32_t>(l.field(kHeaderTextBytes) + 1));
+  CHECK(after_header32(offsetof(Header, name), 1) == Fault::bad_text);
+  CHECK(after_header32(offsetof(Header, name), 0xfffffffe) == Fault::bad_text);
+  CHECK(after_header32(offsetof(Header, name) + 4, 0xffffffff) == Fault::bad_text);
+  CHECK(after_header32(offsetof(Header, name) + 4, 5) == Fault::bad_text);         // ends before its NUL
+  CHECK(after_header32(offsetof(Header, default_cwd) + 4, 1) == Fault::bad_text);  // absent, but with a length
+  CHECK(after_byte(&Layout::texts, 0, 0xff) == Fault::bad_text);                   // not UTF-8
+  CHECK(after_byte(&Layout::texts, 2, 0) == Fault::bad_text);                      // a NUL inside
+  CHECK(after([](ByteVector& p, const Layout& l) {                                 // one text more than is referred to
+          put32(p, offsetof(Header, text_bytes), static_cast<std::uint32_t>(l.field(offsetof(Header, text_bytes)) + 1));
           p.push_back(0);
         }) == Fault::bad_text);
 }
@@ -209,9 +213,10 @@ TEST_CASE("bad_path: relative, empty or missing") {
   CHECK(after([](ByteVector& p, const Layout& l) {  // no audit log at all
           const auto first = static_cast<std::ptrdiff_t>(l.texts + 7), length = std::ptrdiff_t{22};
           p.erase(p.begin() + first, p.begin() + first + length);
-          put32(p, kHeaderTextBytes, static_cast<std::uint32_t>(l.field(kHeaderTextBytes) - 22));
-          put32(p, kHeaderAuditLogPath, kNone);
-          put32(p, kHeaderAuditLogPath + 4, 0);
+          put32(p, offsetof(Header, text_bytes),
+                static_cast<std::uint32_t>(l.field(offsetof(Header, text_bytes)) - 22));
+          put32(p, offsetof(Header, audit_log_path), kNone);
+          put32(p, offsetof(Header, audit_log_path) + 4, 0);
         }) == Fault::bad_path);
 }
 
@@ -225,7 +230,9 @@ TEST_CASE("bad_item: lists out of order, doubled, malformed, miscounted") {
   source = sample();
   source.entries[0].commands[4].env = {{"", "x"}};
   CHECK(open_policy(source).fault == Fault::bad_item);
-  const auto item_text = [](const Layout& l, std::size_t i) { return l.texts + l.field(l.items + i * kTextRefBytes); };
+  const auto item_text = [](const Layout& l, std::size_t i) {
+    return l.texts + l.field(l.items + i * sizeof(TextRef));
+  };
   CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 0)] = 'b'; }) == Fault::bad_item);      // b, b
   CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 0)] = 'c'; }) == Fault::bad_item);      // c, b
   CHECK(after([&](ByteVector& p, const Layout& l) { p[item_text(l, 0)] = 0; }) == Fault::bad_item);        // NUL
@@ -238,104 +245,112 @@ TEST_CASE("bad_item: lists out of order, doubled, malformed, miscounted") {
           put32(p, l.items, kNone);
           put32(p, l.items + 4, 0);
         }) == Fault::bad_item);
-  CHECK(after_header32(kHeaderAudienceCount, 1) == Fault::bad_text);  // the next text is not the second name's
-  CHECK(after_header32(kHeaderAudienceCount, 3) == Fault::bad_text);
-  CHECK(after_header32(kHeaderAudienceCount, 0xffffffff) == Fault::bad_item);
-  CHECK(after_byte(&Layout::options, kOptionsEnvCount, 1) == Fault::bad_item);
-  CHECK(after_byte(&Layout::options, kOptionsEnvCount + 3, 0xff) == Fault::bad_item);
-  CHECK(after_byte(&Layout::options, kOptionsFirstItem, 0) == Fault::bad_item);
+  CHECK(after_header32(offsetof(Header, audience_count), 1) ==
+        Fault::bad_text);  // the next text is not the second name's
+  CHECK(after_header32(offsetof(Header, audience_count), 3) == Fault::bad_text);
+  CHECK(after_header32(offsetof(Header, audience_count), 0xffffffff) == Fault::bad_item);
+  CHECK(after_byte(&Layout::options, offsetof(Options, env_count), 1) == Fault::bad_item);
+  CHECK(after_byte(&Layout::options, offsetof(Options, env_count) + 3, 0xff) == Fault::bad_item);
+  CHECK(after_byte(&Layout::options, offsetof(Options, first_item), 0) == Fault::bad_item);
 }
 
 TEST_CASE("lists longer than all items cannot wrap round") {
   CHECK(after([](ByteVector& p, const Layout& l) {
-          put32(p, kHeaderAudienceCount, static_cast<std::uint32_t>(l.field(kHeaderItemCount) + 5));
+          put32(p, offsetof(Header, audience_count),
+                static_cast<std::uint32_t>(l.field(offsetof(Header, item_count)) + 5));
         }) == Fault::bad_item);
-  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.options + kOptionsEnvCount, 0xfffffffe); }) ==
+  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.options + offsetof(Options, env_count), 0xfffffffe); }) ==
         Fault::bad_item);
   CHECK(after([](ByteVector& p, const Layout& l) {  // one item more than the lists hold
-          put32(p, kHeaderItemCount, static_cast<std::uint32_t>(l.field(kHeaderItemCount) + 1));
-          p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.slots), kTextRefBytes, 0xff);
+          put32(p, offsetof(Header, item_count), static_cast<std::uint32_t>(l.field(offsetof(Header, item_count)) + 1));
+          p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.slots), sizeof(TextRef), 0xff);
         }) == Fault::bad_item);
 }
 
 TEST_CASE("bad_entry and bad_rule: entries and rules that point to the wrong place") {
-  CHECK(after_byte(&Layout::entries, kEntryPair, 1) == Fault::bad_entry);  // before pair 0 has been named
-  CHECK(after_byte(&Layout::entries, kEntryPair + 3, 0xff) == Fault::bad_entry);
-  CHECK(after_byte(&Layout::entries, kEntryFirstRule, 1) == Fault::bad_entry);
-  CHECK(after_byte(&Layout::entries, kEntryBytes + kEntryFirstRule, 0) == Fault::bad_entry);
-  CHECK(after_byte(&Layout::entries, kEntryBytes + kEntryFirstRule, 7) == Fault::bad_entry);
-  CHECK(after_byte(&Layout::entries, kEntryBytes + kEntryFirstRule, 4) == Fault::bad_rule);
-  CHECK(after_byte(&Layout::entries, kEntryBytes + kEntryFirstRule, 6) == Fault::bad_rule);
-  CHECK(after_byte(&Layout::rules, kRuleEntry, 1) == Fault::bad_rule);
-  CHECK(after_byte(&Layout::rules, kRuleOptions, 0) == Fault::bad_rule);
-  CHECK(after_byte(&Layout::rules, 4 * kRuleBytes + kRuleOptions, 1) == Fault::bad_rule);
-  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.rule(4, kRuleOptions), kNone); }) == Fault::bad_rule);
+  CHECK(after_byte(&Layout::entries, offsetof(Entry, pair), 1) == Fault::bad_entry);  // before pair 0 has been named
+  CHECK(after_byte(&Layout::entries, offsetof(Entry, pair) + 3, 0xff) == Fault::bad_entry);
+  CHECK(after_byte(&Layout::entries, offsetof(Entry, first_rule), 1) == Fault::bad_entry);
+  CHECK(after_byte(&Layout::entries, sizeof(Entry) + offsetof(Entry, first_rule), 0) == Fault::bad_entry);
+  CHECK(after_byte(&Layout::entries, sizeof(Entry) + offsetof(Entry, first_rule), 7) == Fault::bad_entry);
+  CHECK(after_byte(&Layout::entries, sizeof(Entry) + offsetof(Entry, first_rule), 4) == Fault::bad_rule);
+  CHECK(after_byte(&Layout::entries, sizeof(Entry) + offsetof(Entry, first_rule), 6) == Fault::bad_rule);
+  CHECK(after_byte(&Layout::rules, offsetof(Rule, entry), 1) == Fault::bad_rule);
+  CHECK(after_byte(&Layout::rules, offsetof(Rule, options), 0) == Fault::bad_rule);
+  CHECK(after_byte(&Layout::rules, 4 * sizeof(Rule) + offsetof(Rule, options), 1) == Fault::bad_rule);
+  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.rule(4, offsetof(Rule, options)), kNone); }) ==
+        Fault::bad_rule);
   // A shape of another pair, no shape at all, and a shape that a later rule is said to use first.
   const policyc::Policy source = policy({entry(1, 1, {{"a"}, {"a"}, {"b", "c"}}), entry(2, 2, {{"a"}})});
   const auto second = [](std::uint32_t shape) {
-    return [=](ByteVector& p, const Layout& l) { put32(p, l.rule(1, kRuleShape), shape); };
+    return [=](ByteVector& p, const Layout& l) { put32(p, l.rule(1, offsetof(Rule, shape)), shape); };
   };
   CHECK(after(second(2), source) == Fault::bad_rule);
   CHECK(after(second(0xffffffff), source) == Fault::bad_rule);
   CHECK(after(second(1), source) == Fault::bad_rule);
-  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.shape(0, kShapeFirstRule), 1); }, source) ==
+  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.shape(0, offsetof(Shape, first_rule)), 1); }, source) ==
         Fault::bad_rule);
 }
 
 TEST_CASE("bad_pair: pairs nobody names, and shapes that are not theirs") {
-  CHECK(after_byte(&Layout::entries, kEntryBytes + kEntryPair, 0) == Fault::bad_pair);  // the second is left over
-  CHECK(after_byte(&Layout::entries, kEntryBytes + kEntryPair, 2) == Fault::bad_entry);
-  CHECK(after_byte(&Layout::pairs, kPairRecordFirstShape, 1) == Fault::bad_pair);
-  CHECK(after_byte(&Layout::pairs, kPairRecordShapeCount, 0) == Fault::bad_pair);
-  CHECK(after_byte(&Layout::pairs, kPairRecordShapeCount + 3, 0xff) == Fault::bad_pair);
-  CHECK(after_byte(&Layout::pairs, kPairRecordBytes + kPairRecordShapeCount, 2) == Fault::bad_pair);
+  CHECK(after_byte(&Layout::entries, sizeof(Entry) + offsetof(Entry, pair), 0) ==
+        Fault::bad_pair);  // the second is left over
+  CHECK(after_byte(&Layout::entries, sizeof(Entry) + offsetof(Entry, pair), 2) == Fault::bad_entry);
+  CHECK(after_byte(&Layout::pairs, offsetof(Pair, first_shape), 1) == Fault::bad_pair);
+  CHECK(after_byte(&Layout::pairs, offsetof(Pair, shape_count), 0) == Fault::bad_pair);
+  CHECK(after_byte(&Layout::pairs, offsetof(Pair, shape_count) + 3, 0xff) == Fault::bad_pair);
+  CHECK(after_byte(&Layout::pairs, sizeof(Pair) + offsetof(Pair, shape_count), 2) == Fault::bad_pair);
 }
 
 TEST_CASE("bad_shape: argc, templates and the rule that uses it first") {
   // The sample's first pair: ls | get /a/x, get <INT>, get /a<URL_PATH> | get 7 z
-  CHECK(after_byte(&Layout::shapes, kShapeArgc, 0) == Fault::bad_shape);
-  CHECK(after_byte(&Layout::shapes, kShapeArgc + 1, 0x80) == Fault::bad_shape);
-  CHECK(after_byte(&Layout::shapes, kShapeFirstRule, 0) == Fault::bad_shape);
-  CHECK(after_byte(&Layout::shapes, kShapeFirstRule, 7) == Fault::bad_shape);
-  CHECK(after_byte(&Layout::shapes, kShapeFirstTemplate, 1) == Fault::bad_shape);
-  CHECK(after_byte(&Layout::shapes, kShapeTemplateCount, 3) == Fault::bad_shape);
-  CHECK(after_byte(&Layout::shapes, kShapeTemplateCount + 3, 0xff) == Fault::bad_shape);
-  CHECK(after_byte(&Layout::templates, kTemplateToken, 0) == Fault::bad_shape);  // argv[0]
-  CHECK(after_byte(&Layout::templates, kTemplateToken, 2) == Fault::bad_shape);  // after the last token
-  CHECK(after([](ByteVector& p, const Layout& l) {                               // a shape that no pair has
-          put32(p, kHeaderShapeCount, static_cast<std::uint32_t>(l.field(kHeaderShapeCount) + 1));
-          p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.templates), kShapeBytes, 0);
+  CHECK(after_byte(&Layout::shapes, offsetof(Shape, argc), 0) == Fault::bad_shape);
+  CHECK(after_byte(&Layout::shapes, offsetof(Shape, argc) + 1, 0x80) == Fault::bad_shape);
+  CHECK(after_byte(&Layout::shapes, offsetof(Shape, first_rule), 0) == Fault::bad_shape);
+  CHECK(after_byte(&Layout::shapes, offsetof(Shape, first_rule), 7) == Fault::bad_shape);
+  CHECK(after_byte(&Layout::shapes, offsetof(Shape, first_template), 1) == Fault::bad_shape);
+  CHECK(after_byte(&Layout::shapes, offsetof(Shape, template_count), 3) == Fault::bad_shape);
+  CHECK(after_byte(&Layout::shapes, offsetof(Shape, template_count) + 3, 0xff) == Fault::bad_shape);
+  CHECK(after_byte(&Layout::templates, offsetof(Template, token), 0) == Fault::bad_shape);  // argv[0]
+  CHECK(after_byte(&Layout::templates, offsetof(Template, token), 2) == Fault::bad_shape);  // after the last token
+  CHECK(after([](ByteVector& p, const Layout& l) {                                          // a shape that no pair has
+          put32(p, offsetof(Header, shape_count),
+                static_cast<std::uint32_t>(l.field(offsetof(Header, shape_count)) + 1));
+          p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.templates), sizeof(Shape), 0);
         }) == Fault::bad_shape);
   CHECK(after([](ByteVector& p, const Layout& l) {  // a template that no shape has
-          put32(p, kHeaderTemplateCount, static_cast<std::uint32_t>(l.field(kHeaderTemplateCount) + 1));
-          p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.entries), kTemplateBytes, 0);
+          put32(p, offsetof(Header, template_count),
+                static_cast<std::uint32_t>(l.field(offsetof(Header, template_count)) + 1));
+          p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.entries), sizeof(Template), 0);
         }) == Fault::bad_shape);
   const policyc::Policy two = policy({entry(1, 1, {{"a", "<INT>", "<INT>"}})});
-  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.templates + kTemplateToken, 2); }, two) ==
+  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.templates + offsetof(Template, token), 2); }, two) ==
         Fault::bad_shape);  // one token twice
 }
 
 TEST_CASE("bad_order: shapes of a pair unsorted or doubled") {
-  CHECK(after_byte(&Layout::shapes, kShapeArgc, 3) == Fault::bad_order);
-  CHECK(after_byte(&Layout::shapes, 4 * kShapeBytes + kShapeArgc, 1) == Fault::bad_order);
+  CHECK(after_byte(&Layout::shapes, offsetof(Shape, argc), 3) == Fault::bad_order);
+  CHECK(after_byte(&Layout::shapes, 4 * sizeof(Shape) + offsetof(Shape, argc), 1) == Fault::bad_order);
   const policyc::Policy urls = policy({entry(1, 1, {{"a", "/<URL_PATH>"}, {"a", "/b<URL_PATH>"}})});
   const auto second = [](std::uint32_t bytes) {
-    return [=](ByteVector& p, const Layout& l) { put32(p, l.templates + kTemplateBytes + kTemplatePieceBytes, bytes); };
+    return [=](ByteVector& p, const Layout& l) {
+      put32(p, l.templates + sizeof(Template) + offsetof(Template, piece_bytes), bytes);
+    };
   };
   CHECK(after(second(2), urls) == Fault::bad_order);  // equal
   CHECK(after(second(1), urls) == Fault::bad_order);
   const policyc::Policy prefix = policy({entry(1, 1, {{"a", "<INT>", "b"}, {"a", "<INT>", "<INT>"}})});
   CHECK(after(  // the shape with one template more comes first
             [](ByteVector& p, const Layout& l) {
-              put32(p, l.shape(0, kShapeFirstRule), 1);
-              put32(p, l.shape(1, kShapeFirstRule), 0);
-              put32(p, l.rule(0, kRuleShape), 1);
-              put32(p, l.rule(1, kRuleShape), 0);
-              put32(p, l.shape(0, kShapeTemplateCount), 2);
-              put32(p, l.shape(1, kShapeTemplateCount), 1);
-              put32(p, l.shape(1, kShapeFirstTemplate), 2);
-              put32(p, l.templates + kTemplateBytes + kTemplateToken, 2);
-              put32(p, l.templates + 2 * kTemplateBytes + kTemplateToken, 1);
+              put32(p, l.shape(0, offsetof(Shape, first_rule)), 1);
+              put32(p, l.shape(1, offsetof(Shape, first_rule)), 0);
+              put32(p, l.rule(0, offsetof(Rule, shape)), 1);
+              put32(p, l.rule(1, offsetof(Rule, shape)), 0);
+              put32(p, l.shape(0, offsetof(Shape, template_count)), 2);
+              put32(p, l.shape(1, offsetof(Shape, template_count)), 1);
+              put32(p, l.shape(1, offsetof(Shape, first_template)), 2);
+              put32(p, l.templates + sizeof(Template) + offsetof(Template, token), 2);
+              put32(p, l.templates + 2 * sizeof(Template) + offsetof(Template, token), 1);
             },
             prefix) == Fault::bad_order);
 }
@@ -351,17 +366,18 @@ TEST_CASE("too_many_shapes: the bound on what a decision may try") {
 TEST_CASE("bad_options: a record that says nothing, or a list that is not announced") {
   policyc::Policy source = policy({entry(1, 1, {{"a"}})});
   source.entries[0].commands[0].max_stdout_bytes = 1;
-  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.options + kOptionsMaxStdoutBytes, 0); }, source) ==
+  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.options + offsetof(Options, max_stdout_bytes), 0); },
+              source) == Fault::bad_options);
+  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.options + offsetof(Options, flags), 0); }) ==
         Fault::bad_options);
-  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.options + kOptionsFlags, 0); }) == Fault::bad_options);
 }
 
 TEST_CASE("bad_piece: offsets, terminators and contents of tokens") {
-  CHECK(after_byte(&Layout::rules, kRulePieces, 1) == Fault::bad_piece);
-  CHECK(after_byte(&Layout::rules, kRuleBytes + kRulePieces, 3) == Fault::bad_piece);
-  CHECK(after_byte(&Layout::rules, kRuleBytes + kRulePieces, 6) == Fault::bad_piece);
-  CHECK(after_byte(&Layout::rules, kRuleBytes + kRulePieces + 3, 0xff) == Fault::bad_piece);
-  CHECK(after_byte(&Layout::rules, 2 * kRuleBytes + kRulePieces, 0) == Fault::bad_piece);
+  CHECK(after_byte(&Layout::rules, offsetof(Rule, pieces), 1) == Fault::bad_piece);
+  CHECK(after_byte(&Layout::rules, sizeof(Rule) + offsetof(Rule, pieces), 3) == Fault::bad_piece);
+  CHECK(after_byte(&Layout::rules, sizeof(Rule) + offsetof(Rule, pieces), 6) == Fault::bad_piece);
+  CHECK(after_byte(&Layout::rules, sizeof(Rule) + offsetof(Rule, pieces) + 3, 0xff) == Fault::bad_piece);
+  CHECK(after_byte(&Layout::rules, 2 * sizeof(Rule) + offsetof(Rule, pieces), 0) == Fault::bad_piece);
   const auto replaced = [](std::size_t rule, std::size_t at, char to) {
     return after([&](ByteVector& p, const Layout& l) { p[l.piece(rule) + at] = static_cast<std::uint8_t>(to); });
   };
@@ -378,42 +394,44 @@ TEST_CASE("bad_piece: offsets, terminators and contents of tokens") {
   CHECK(open_policy(policy({entry(1, 1, {{"<INT>"}})})).fault == Fault::bad_shape);
   CHECK(open_policy(policy({entry(1, 1, {{"/x<URL_PATH>"}})})).fault == Fault::bad_shape);
   CHECK(after([](ByteVector& p, const Layout& l) {  // one byte more than the rules use
-          put32(p, kHeaderPieceBytes, static_cast<std::uint32_t>(l.field(kHeaderPieceBytes) + 1));
+          put32(p, offsetof(Header, piece_bytes),
+                static_cast<std::uint32_t>(l.field(offsetof(Header, piece_bytes)) + 1));
           p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.texts), 0);
         }) == Fault::bad_piece);
   // A template's piece is as long as its shape says: `get <INT>` with a byte, `get /a<URL_PATH>` with one more or
   // fewer.
-  CHECK(after_byte(&Layout::templates, kTemplatePieceBytes, 1) == Fault::bad_piece);
-  CHECK(after_byte(&Layout::templates, kTemplateBytes + kTemplatePieceBytes, 2) == Fault::bad_piece);
-  CHECK(after_byte(&Layout::templates, kTemplateBytes + kTemplatePieceBytes, 4) == Fault::bad_piece);
-  CHECK(after_byte(&Layout::templates, kTemplateBytes + kTemplatePieceBytes + 3, 0xff) == Fault::bad_piece);
+  CHECK(after_byte(&Layout::templates, offsetof(Template, piece_bytes), 1) == Fault::bad_piece);
+  CHECK(after_byte(&Layout::templates, sizeof(Template) + offsetof(Template, piece_bytes), 2) == Fault::bad_piece);
+  CHECK(after_byte(&Layout::templates, sizeof(Template) + offsetof(Template, piece_bytes), 4) == Fault::bad_piece);
+  CHECK(after_byte(&Layout::templates, sizeof(Template) + offsetof(Template, piece_bytes) + 3, 0xff) ==
+        Fault::bad_piece);
 }
 
 TEST_CASE("bad_slot: an index that is not the one its pairs and rules make") {
   const auto change_slot = [](std::uint32_t nth, std::size_t field, std::uint32_t value) {
     return after([&](ByteVector& p, const Layout& l) {
       std::uint32_t seen = 0;
-      for (std::size_t at = l.slots; at < l.pieces; at += kSlotBytes)
-        if (l.field(at + kSlotNumber) != 0 && seen++ == nth) put32(p, at + field, value);
+      for (std::size_t at = l.slots; at < l.pieces; at += sizeof(blob::Slot))
+        if (l.field(at + offsetof(blob::Slot, number)) != 0 && seen++ == nth) put32(p, at + field, value);
     });
   };
   for (std::uint32_t nth = 0; nth < 9; ++nth) {  // 2 pairs, 7 rules
-    CHECK(change_slot(nth, kSlotNumber, 0) == Fault::bad_slot);
-    CHECK(change_slot(nth, kSlotNumber, 10) == Fault::bad_slot);
-    CHECK(change_slot(nth, kSlotNumber, 0xffffffff) == Fault::bad_slot);
-    CHECK(change_slot(nth, kSlotTag, 5) == Fault::bad_slot);
+    CHECK(change_slot(nth, offsetof(blob::Slot, number), 0) == Fault::bad_slot);
+    CHECK(change_slot(nth, offsetof(blob::Slot, number), 10) == Fault::bad_slot);
+    CHECK(change_slot(nth, offsetof(blob::Slot, number), 0xffffffff) == Fault::bad_slot);
+    CHECK(change_slot(nth, offsetof(blob::Slot, tag), 5) == Fault::bad_slot);
   }
   const auto fill_empty = [](std::size_t field, std::uint32_t value) {
     return after([&](ByteVector& p, const Layout& l) {
-      for (std::size_t at = l.slots; at < l.pieces; at += kSlotBytes)
-        if (l.field(at + kSlotNumber) == 0) return put32(p, at + field, value);
+      for (std::size_t at = l.slots; at < l.pieces; at += sizeof(blob::Slot))
+        if (l.field(at + offsetof(blob::Slot, number)) == 0) return put32(p, at + field, value);
     });
   };
-  CHECK(fill_empty(kSlotNumber, 3) == Fault::bad_slot);  // one rule in two slots
-  CHECK(fill_empty(kSlotTag, 1) == Fault::bad_slot);     // a tag without a number
-  CHECK(after([](ByteVector& p, const Layout& l) {       // one pair twice
+  CHECK(fill_empty(offsetof(blob::Slot, number), 3) == Fault::bad_slot);  // one rule in two slots
+  CHECK(fill_empty(offsetof(blob::Slot, tag), 1) == Fault::bad_slot);     // a tag without a number
+  CHECK(after([](ByteVector& p, const Layout& l) {                        // one pair twice
           std::copy_n(p.begin() + static_cast<std::ptrdiff_t>(l.pairs), kPairBytes,
-                      p.begin() + static_cast<std::ptrdiff_t>(l.pairs + kPairRecordBytes));
+                      p.begin() + static_cast<std::ptrdiff_t>(l.pairs + sizeof(Pair)));
         }) == Fault::bad_slot);
 }
 
@@ -426,19 +444,21 @@ TEST_CASE("bad_slot: of equal rules only the first is indexed, and neighbours st
   CHECK(open_policy(source).fault == Fault::none);
   CHECK(after(  // the equal rule takes the place of the first
             [](ByteVector& p, const Layout& l) {
-              for (std::size_t at = l.slots; at < l.pieces; at += kSlotBytes)
-                if (l.field(at + kSlotNumber) == 2) put32(p, at + kSlotNumber, 18);
+              for (std::size_t at = l.slots; at < l.pieces; at += sizeof(blob::Slot))
+                if (l.field(at + offsetof(blob::Slot, number)) == 2) put32(p, at + offsetof(blob::Slot, number), 18);
             },
             source) == Fault::bad_slot);
   std::size_t swapped = 0;
   const ByteVector original = policyc::emit(source);
   const Layout l(original);
-  for (std::size_t at = l.slots; at + kSlotBytes < l.pieces; at += kSlotBytes) {
-    if (l.field(at + kSlotNumber) == 0 || l.field(at + kSlotBytes + kSlotNumber) == 0) continue;
+  for (std::size_t at = l.slots; at + sizeof(blob::Slot) < l.pieces; at += sizeof(blob::Slot)) {
+    if (l.field(at + offsetof(blob::Slot, number)) == 0 ||
+        l.field(at + sizeof(blob::Slot) + offsetof(blob::Slot, number)) == 0)
+      continue;
     ByteVector payload = original;
     std::swap_ranges(payload.begin() + static_cast<std::ptrdiff_t>(at),
-                     payload.begin() + static_cast<std::ptrdiff_t>(at + kSlotBytes),
-                     payload.begin() + static_cast<std::ptrdiff_t>(at + kSlotBytes));
+                     payload.begin() + static_cast<std::ptrdiff_t>(at + sizeof(blob::Slot)),
+                     payload.begin() + static_cast<std::ptrdiff_t>(at + sizeof(blob::Slot)));
     CHECK(open_signed(payload).fault == Fault::bad_slot);
     ++swapped;
   }

@@ -63,7 +63,7 @@ TEST_CASE("a good policy is loaded, its version recorded, and it loads again") {
   Installed on;
   const Result<Policy> policy = load_policy(on.node);
   REQUIRE(policy.ok());
-  CHECK(policy.value().table.policy_version() == 5);
+  CHECK(policy.value().table.header().policy_version == 5);
   const std::string recorded = on.scratch.text("state/highest");
   CHECK(recorded.starts_with("00000000000000000005 "));
   CHECK(recorded.size() == 20 + 1 + 64 + 1);

@@ -129,7 +129,7 @@ TEST_CASE("a writable path that is a symbolic link is refused") {
 TEST_CASE("without a network only AF_UNIX sockets can be made") {
   LeavesNothing watch;
   Plan plan({"network"});
-  plan->network = false;
+  plan->options.flags |= blob::kOptionNoNetwork;
   RunningSession session(*plan);
   session.finish();
   REQUIRE(session.status == 0);
@@ -162,7 +162,7 @@ TEST_CASE("without a network other system call tables end the process") {
   for (const char* way : {"call-32bit", "call-x32"}) {
     CAPTURE(way);
     Plan plan({way});
-    plan->network = false;
+    plan->options.flags |= blob::kOptionNoNetwork;
     RunningSession session(*plan);
     session.finish();
     CHECK(WIFSIGNALED(session.status));
@@ -183,8 +183,11 @@ TEST_CASE("every limit is what the rule says, and the others are inherited") {
     CHECK(session.value("core_hard") == 0);
     CHECK(session.value("files_soft") == static_cast<long>(files.rlim_cur));
   }
-  const std::uint64_t limits[] = {11, 1u << 30, 12345, 17, 4000};
-  std::copy(std::begin(limits), std::end(limits), plan->limits);
+  plan->options.limit_cpu_secs = 11;
+  plan->options.limit_memory_bytes = 1u << 30;
+  plan->options.limit_file_bytes = 12345;
+  plan->options.limit_open_files = 17;
+  plan->options.limit_processes = 4000;
   RunningSession session(*plan);
   session.finish();
   for (const char* end : {"_soft", "_hard"}) {
@@ -202,8 +205,8 @@ TEST_CASE("a limit of three open files leaves room for the start itself, with ev
   if (!has_landlock()) return;
   Plan plan({"limits"});
   plan.set_writable({"/tmp"});
-  plan->network = false;
-  plan->limits[3] = 3;
+  plan->options.flags |= blob::kOptionNoNetwork;
+  plan->options.limit_open_files = 3;
   plan.set_argv({"true"});
   RunningSession session(*plan);
   session.finish();
@@ -218,7 +221,7 @@ TEST_CASE("attack 10: a fork bomb stays within `processes`") {
     return;
   }
   Plan plan({"bomb", "1000"});
-  plan->limits[4] = 25;
+  plan->options.limit_processes = 25;
   RunningSession session(*plan);
   session.finish();
   CHECK(session.value("made") > 0);

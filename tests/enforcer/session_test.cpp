@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::uint64_t kStart = 1'000'000;
 
-constexpr Caps kCaps{.stdout_bytes = 1000,
-                     .stderr_bytes = 500,
-                     .stdin_bytes = 10,
-                     .duration_secs = 300,
+constexpr Caps kCaps{.max_stdout_bytes = 1000,
+                     .max_stderr_bytes = 500,
+                     .max_stdin_bytes = 10,
+                     .max_duration_secs = 300,
                      .warn_stdout_bytes = 800,
                      .warn_stderr_bytes = 400,
                      .warn_duration_secs = 60};
@@ -141,7 +141,7 @@ TEST_CASE("duration: the requester's timeout is the cap when it is given, and a 
   CHECK_FALSE(terminates(at(s, 4'999)));
   CHECK(terminates(at(s, 5'000)));
   Caps caps = kCaps;
-  caps.duration_secs = ~std::uint64_t{0};
+  caps.max_duration_secs = ~std::uint64_t{0};
   caps.warn_duration_secs = ~std::uint64_t{0};
   s = running(0, caps);
   const Actions a = at(s, 1'000'000'000'000);

@@ -263,7 +263,7 @@ TEST_CASE("a pinned file runs when its content matches, and not otherwise") {
   Plan plan({});
   plan.set_argv({"shown-name", "state"});
   plan->file = file.c_str();
-  plan->sha256 = digest.data();
+  plan.pin(digest);
   {
     RunningSession session(*plan);
     session.finish();
@@ -275,7 +275,7 @@ TEST_CASE("a pinned file runs when its content matches, and not otherwise") {
     Plan bare({});
     bare.set_argv({"true"});
     const auto of_true = digest_of("/usr/bin/true");
-    bare->sha256 = of_true.data();
+    bare.pin(of_true);
     RunningSession session(*bare);
     session.finish();
     CHECK(session.status == 0);
@@ -283,16 +283,16 @@ TEST_CASE("a pinned file runs when its content matches, and not otherwise") {
   for (const std::size_t byte : {0u, 15u, 31u}) {
     auto wrong = digest;
     wrong[byte] ^= 1;
-    plan->sha256 = wrong.data();
+    plan.pin(wrong);
     check_fails(*plan, SpawnStep::digest, EBADMSG);
   }
-  plan->sha256 = digest.data();
+  plan.pin(digest);
   std::filesystem::remove(file);
   check_fails(*plan, SpawnStep::open_exe, ENOENT);
   write_file(file, "#!/bin/sh\necho evil\n", 0755);  // replaced after the plan was made
   check_fails(*plan, SpawnStep::digest, EBADMSG);
   const auto of_script = digest_of(file);
-  plan->sha256 = of_script.data();
+  plan.pin(of_script);
   check_fails(*plan, SpawnStep::exec, ENOENT);  // a script cannot be read through a descriptor that closes
   remove_tree(directory);
 }
@@ -317,7 +317,7 @@ TEST_CASE("attack 4: a file that is replaced all the time never runs with other 
   Plan plan({});
   plan.set_argv({"program", "state"});
   plan->file = file.c_str();
-  plan->sha256 = digest.data();
+  plan.pin(digest);
   int ran = 0, refused = 0;
   for (int i = 0; i < 2000 && (i < 100 || ran == 0 || refused == 0); ++i) {
     RunningSession session(*plan);
@@ -358,7 +358,7 @@ TEST_CASE("every step that fails has its own name, and the program does not run"
     check_fails(*plan, SpawnStep::landlock, probe_features().landlock_abi >= kMinLandlockAbi ? ENOENT : EOPNOTSUPP);
   }
   SUBCASE("limit cannot be set") {
-    plan->limits[3] = ~0ull >> 1;  // more open files than the kernel knows
+    plan->options.limit_open_files = ~0ull >> 1;  // more open files than the kernel knows
     check_fails(*plan, SpawnStep::rlimits, EPERM);
   }
   SUBCASE("arguments are too long") {
@@ -434,24 +434,26 @@ TEST_CASE("a plan says what its rule says") {
   REQUIRE(plan_rule(table.view, 0, argv, "HOME=/h", plan));
   CHECK(plan.file == std::string("plain"));
   CHECK(plan.argv == argv);
-  CHECK(plan.sha256 == nullptr);
+  CHECK(plan.options.flags == 0);
   CHECK(list(plan.envp) == std::vector<std::string>{kChildPath, "HOME=/h", "LANG=C.UTF-8", "LC_ALL=C.UTF-8"});
   CHECK(plan.cwd == std::string("/var"));
-  CHECK(plan.network);
-  CHECK_FALSE(plan.limit_writes);
-  for (const std::uint64_t limit : plan.limits) CHECK(limit == 0);
+  CHECK(plan.options.limit_cpu_secs == 0);
 
   REQUIRE(plan_rule(table.view, 1, argv, "HOME=/h", plan));
   CHECK(plan.file == std::string("/usr/bin/full"));
-  REQUIRE(plan.sha256 != nullptr);
-  CHECK(plan.sha256[31] == 7);
+  CHECK(plan.has(blob::kOptionHasSha256));
+  CHECK(plan.options.sha256[31] == 7);
   CHECK(list(plan.envp) ==
         std::vector<std::string>{"A=1", "HOMELY=yes", "LANG=de_DE.UTF-8", kChildPath, "HOME=/h", "LC_ALL=C.UTF-8"});
   CHECK(plan.cwd == std::string("/srv"));
-  CHECK_FALSE(plan.network);
-  CHECK(plan.limit_writes);
+  CHECK(plan.has(blob::kOptionNoNetwork));
+  CHECK(plan.has(blob::kOptionHasWritable));
   CHECK(list(plan.writable) == std::vector<std::string>{"/srv/a", "/srv/b"});
-  for (std::uint64_t i = 0; i < 5; ++i) CHECK(plan.limits[i] == i + 1);
+  CHECK(plan.options.limit_cpu_secs == 1);
+  CHECK(plan.options.limit_memory_bytes == 2);
+  CHECK(plan.options.limit_file_bytes == 3);
+  CHECK(plan.options.limit_open_files == 4);
+  CHECK(plan.options.limit_processes == 5);
 
   full.env.clear();
   for (std::size_t i = 0; i < kMaxChildEnv; ++i) full.env.push_back({"V" + std::to_string(1000 + i), "x"});

@@ -105,7 +105,7 @@ TEST_CASE("a tree that keeps growing while it is hunted is killed to the last") 
     CAPTURE(with_cgroup);
     Plan plan({"breed"});
     plan->delegated = ways.delegated;
-    if (geteuid() != 0) plan->limits[4] = 300;
+    if (geteuid() != 0) plan->options.limit_processes = 300;
     RunningSession session(*plan);
     session.wait_for("main=");
     poll(nullptr, 0, 20);  // let it grow a little

@@ -196,7 +196,7 @@ TEST_CASE("a newer table and a file that is no table are not overwritten") {
 TEST_CASE("signing what a node could not open is refused") {
   const Desk desk;
   std::vector<std::uint8_t> file = desk.scratch.bytes("edge.x0xp");
-  file[blob::kHeaderFlags] = 0xff;
+  file[offsetof(blob::Header, flags)] = 0xff;
   desk.scratch.put("edge.x0xp", file);
   CHECK(desk.sign_with("bob").err == desk.table + ": bad_flags: the table sets a flag that does not exist");
   desk.scratch.put("edge.x0xp", "not a table at all");

@@ -37,7 +37,7 @@ TEST_CASE("a signed table is what the enforcer verifies and opens") {
   const Result<VerifiedBytes> verified = verify(UntrustedBytes{file}, pin({&key}, 1));
   REQUIRE(verified.ok());
   CHECK(std::ranges::equal(verified.value().payload(), payload));
-  CHECK(BlobView::open(verified.value()).value().policy_version() == 42);
+  CHECK(BlobView::open(verified.value()).value().header().policy_version == 42);
 }
 
 TEST_CASE("the same payload and key give the same file") {
@@ -134,7 +134,7 @@ TEST_CASE("what is not a table is neither opened nor signed") {
   const SecretKey key = generate_key();
   std::vector<std::uint8_t> storage;
   std::vector<std::uint8_t> payload = sample_payload();
-  payload[blob::kHeaderFormatVersion] = 9;
+  payload[offsetof(blob::Header, format_version)] = 9;
   CHECK(open_payload(payload, storage).fault() == Fault::unknown_version);
   CHECK_THROWS_AS(sign_table(payload, key, ""), UserError);
   CHECK(open_payload({}, storage).fault() == Fault::truncated);

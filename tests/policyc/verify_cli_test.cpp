@@ -97,12 +97,12 @@ TEST_CASE("verify refuses in one line that names the fault") {
 
   desk.trust("alice", "bob", 1);
   std::vector<std::uint8_t> file = desk.scratch.bytes("edge.x0xp");
-  file[blob::kHeaderPolicyVersion] ^= 1;
+  file[offsetof(blob::Header, policy_version)] ^= 1;
   desk.scratch.put("edge.x0xp", file);
   refused("bad_signature: a signature by a pinned key does not match the table (signed by " + desk.id("alice") + ")");
 
   std::vector<std::uint8_t> payload = sample_payload();
-  payload[blob::kHeaderFlags] = 0xff;
+  payload[offsetof(blob::Header, flags)] = 0xff;
   desk.scratch.put("edge.x0xp", assemble(payload, {sign_payload(payload, desk.key("alice"), "")}));
   refused("bad_flags: the table sets a flag that does not exist");
 

@@ -7,16 +7,8 @@ import sys
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SECTIONS = {  # heading in the document, prefix of the constants, type in the Kaitai description
-    "Header": ("Header", "header"),
-    "Pair": ("PairRecord", "pair"),
-    "Shape": ("Shape", "shape"),
-    "Template": ("Template", "template"),
-    "Entry": ("Entry", "entry"),
-    "Rule": ("Rule", "rule"),
-    "Options": ("Options", "options"),
-    "Slot": ("Slot", "slot"),
-}
+SECTIONS = ("Header", "Pair", "Shape", "Template", "Entry", "Rule", "Options", "Slot")  # headings, structs, Kaitai types
+CPP_SIZE = {"char": 1, "std::uint8_t": 1, "std::uint32_t": 4, "std::uint64_t": 8, "TextRef": 8}
 KSY_SIZE = {"u1": 1, "u4": 4, "u8": 8, "text": 8}
 failures = []
 
@@ -26,8 +18,16 @@ def check(condition, message):
         failures.append(message)
 
 
-def camel(name):
-    return "".join(part.capitalize() for part in name.split("_"))
+def struct_fields(name):
+    """[(name, size)] of a struct of schema/blob_format.hpp, with its members' members."""
+    fields = []
+    body = re.search(rf"^struct {name} {{\n(.*?)^}};", header, re.M | re.S)[1]
+    for kind, field, count in re.findall(r"^ +([\w:]+) (\w+)(?:\[(\w+)\])?(?: = \w+)?;", body, re.M):
+        if kind == "Caps":
+            fields += struct_fields(kind)
+        else:
+            fields.append((field, CPP_SIZE[kind] * int(constants.get(count[1:], count) if count else 1)))
+    return fields
 
 
 def document_fields(heading):
@@ -38,21 +38,22 @@ def document_fields(heading):
     return [(int(offset), size, name) for offset, size, name in rows]
 
 
-constants = dict(re.findall(r"constexpr [\w:]+ k(\w+) = (\w+);", (ROOT / "schema/blob_format.hpp").read_text()))
+header = (ROOT / "schema/blob_format.hpp").read_text()
+constants = dict(re.findall(r"constexpr [\w:]+ k(\w+) = (\w+);", header))
 kaitai = yaml.safe_load((ROOT / "schema/x0xp.ksy").read_text())
 
-for heading, (prefix, kaitai_type) in SECTIONS.items():
+for heading in SECTIONS:
     fields = document_fields(heading)
     check(len(fields) > 1, f"{heading}: no table in docs/format.md")
     end = 0
     for offset, size, name in fields:
         check(offset == end, f"{heading}.{name}: a gap or overlap at offset {offset}")
         end = offset + int(size)
-        constant = prefix + camel(name)
-        check(constants.get(constant) == str(offset), f"k{constant} is {constants.get(constant)}, the document says {offset}")
-    check(constants.get(f"{prefix}Bytes") == str(end), f"k{prefix}Bytes is not {end}")
+    check(struct_fields(heading) == [(name, int(size)) for _, size, name in fields], f"{heading}: schema/blob_format.hpp differs")
+    if heading == "Header":
+        check(constants["HeaderBytes"] == str(end), f"kHeaderBytes is not {end}")
     described = []
-    for field in kaitai["types"][kaitai_type]["seq"]:
+    for field in kaitai["types"][heading.lower()]["seq"]:
         size = field.get("size") or (len(field["contents"]) if "contents" in field else KSY_SIZE[field["type"]])
         described.append((field["id"], int(size)))
     check(described == [(name, int(size)) for _, size, name in fields], f"{heading}: schema/x0xp.ksy differs")

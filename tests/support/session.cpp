@@ -68,8 +68,13 @@ void Plan::set_argv(std::vector<std::string> all) {
 
 void Plan::set_writable(std::vector<std::string> paths) {
   writable_ = std::move(paths);
-  plan.limit_writes = true;
+  plan.options.flags |= blob::kOptionHasWritable;
   for (std::size_t i = 0; i < writable_.size(); ++i) plan.writable[i] = writable_[i].c_str();
+}
+
+void Plan::pin(std::span<const std::uint8_t, 32> sha256) {
+  plan.options.flags |= blob::kOptionHasSha256;
+  std::ranges::copy(sha256, plan.options.sha256);
 }
 
 RunningSession::RunningSession(const ChildPlan& plan) {

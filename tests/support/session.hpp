@@ -16,6 +16,7 @@ struct Plan {
   ChildPlan* operator->() { return &plan; }
   void set_argv(std::vector<std::string> all);
   void set_writable(std::vector<std::string> paths);
+  void pin(std::span<const std::uint8_t, 32> sha256);
 
   ChildPlan plan;
 
