@@ -2,6 +2,7 @@
 //
 // Section by section, each running counter (next text, next item, next shape, next piece) is compared with what the
 // record says, so nothing overlaps, nothing is left over and nothing is there twice.
+#include <algorithm>
 #include <bit>
 
 #include "enforcer/blob_view.hpp"
@@ -10,23 +11,23 @@ namespace x0x {
 
 using namespace blob;
 
-namespace {
-
-bool is_absolute(Bytes path) { return !path.empty() && path[0] == '/'; }
-bool has(Bytes bytes, char c) { return as_text(bytes).find(c) != std::string_view::npos; }
-bool is_name(Bytes item) { return !item.empty() && !has(item, '\0'); }
-bool is_env_pair(Bytes item) { return is_name(item) && item[0] != '=' && has(item, '='); }
-bool is_path(Bytes item) { return is_absolute(item) && !has(item, '\0'); }
-bool is_argv(Bytes item) { return item.empty() || item.back() == 0; }  // each token and its NUL
-
-}  // namespace
+static bool is_absolute(Bytes path) { return !path.empty() && path[0] == '/'; }
+static bool has(Bytes bytes, char c) { return as_text(bytes).find(c) != std::string_view::npos; }
+static bool is_name(Bytes item) { return !item.empty() && !has(item, '\0'); }
+static bool is_env_pair(Bytes item) { return is_name(item) && item[0] != '=' && has(item, '='); }
+static bool is_path(Bytes item) { return is_absolute(item) && !has(item, '\0'); }
+static bool is_program(Bytes argv) {  // a name or an absolute path
+  const Bytes name = next_token(argv);
+  return is_absolute(name) || (!name.empty() && !has(name, '/'));
+}
+static bool is_example(Bytes item) { return item.empty() || item.back() == 0; }  // each token and its NUL
 
 class Validator {
  public:
   explicit Validator(Bytes payload) { v_.payload_ = payload; }
 
   Result<BlobView> run() {
-    if (lay_out() && header() && entries() && pairs() && options() && rules() && nothing_left()) return v_;
+    if (lay_out() && header() && slots() && entries() && pairs() && options() && rules() && nothing_left()) return v_;
     return fault_;
   }
 
@@ -46,19 +47,9 @@ class Validator {
     if (std::memcmp(h_.magic, kMagic, 8) != 0) return fail(Fault::bad_magic);
     if (std::memcmp(h_.purpose, kPurpose, 8) != 0) return fail(Fault::wrong_purpose);
     if (h_.format_version != kFormatVersion) return fail(Fault::unknown_version);
-    const auto section = [&c](std::uint64_t count, std::size_t record_bytes) {
-      return c.take(count * record_bytes).data();
-    };
-    v_.pairs_ = section(h_.pair_count, sizeof(Pair));
-    v_.shapes_ = section(h_.shape_count, sizeof(Shape));
-    v_.templates_ = section(h_.template_count, sizeof(Template));
-    v_.entries_ = section(h_.entry_count, sizeof(Entry));
-    v_.rules_ = section(h_.rule_count, sizeof(Rule));
-    v_.options_ = section(h_.option_count, sizeof(Options));
-    v_.items_ = section(h_.item_count, sizeof(TextRef));
-    v_.slots_ = section(h_.slot_count, sizeof(blob::Slot));
-    v_.pieces_ = section(h_.piece_bytes, 1);
-    v_.texts_ = section(h_.text_bytes, 1);
+    Cursor counts(header.subspan(offsetof(Header, pair_count)));
+    for (std::size_t i = 0; i < BlobView::kSections; ++i)
+      v_.sections_[i] = c.take(counts.u32() * kRecordBytes[i]).data();
     if (c.failed()) return fail(Fault::truncated);
     return require(c.at_end(), Fault::trailing_bytes);
   }
@@ -83,7 +74,7 @@ class Validator {
   // The next text of the fixed order, or an absent one.
   bool any_text(TextRef ref) {
     if (ref.offset == kNone) return require(ref.length == 0, Fault::bad_text);
-    const Bytes left(v_.texts_ + next_text_, h_.text_bytes - next_text_);
+    const Bytes left(v_.sections_[BlobView::kTexts] + next_text_, h_.text_bytes - next_text_);
     if (ref.offset != next_text_ || ref.length >= left.size() || left[ref.length] != 0) return fail(Fault::bad_text);
     next_text_ += ref.length + 1;
     return require(is_utf8(left.first(ref.length)), Fault::bad_text);
@@ -97,7 +88,7 @@ class Validator {
   bool list(std::uint32_t items, bool (*well_formed)(Bytes)) {
     if (items > h_.item_count - next_item_) return fail(Fault::bad_item);
     for (std::uint32_t i = 0; i < items; ++i, ++next_item_) {
-      if (!any_text(BlobView::record<TextRef>(v_.items_, next_item_))) return false;
+      if (!any_text(v_.record<TextRef>(BlobView::kItems, next_item_))) return false;
       const Text item = v_.item(next_item_);
       if (!item.present() || !well_formed(item.bytes) ||
           (i > 0 && as_text(v_.item(next_item_ - 1).bytes) >= as_text(item.bytes)))
@@ -123,7 +114,7 @@ class Validator {
 
   bool pairs() {
     std::uint32_t next_shape = 0;
-    for (std::uint32_t i = 0; i < h_.pair_count; ++i, ++indexed_) {
+    for (std::uint32_t i = 0; i < h_.pair_count; ++i) {
       const Pair pair = v_.pair(i);
       if (pair.first_shape != next_shape || pair.shape_count == 0 || pair.shape_count > h_.shape_count - next_shape)
         return fail(Fault::bad_pair);
@@ -133,7 +124,7 @@ class Validator {
         if (next_shape > pair.first_shape && !in_order(v_.shape(next_shape - 1), v_.shape(next_shape)))
           return fail(Fault::bad_order);
       }
-      if (v_.find_pair(pair.key, i + 1) != i) return fail(Fault::bad_slot);
+      if (!indexed(i + 1, hash_bytes(kHashPair, pair.key)) || v_.find_pair(pair.key) != i) return fail(Fault::bad_slot);
     }
     return require(next_shape == h_.shape_count && next_template_ == h_.template_count, Fault::bad_shape);
   }
@@ -156,82 +147,109 @@ class Validator {
   bool in_order(const Shape& a, const Shape& b) const {
     if (a.argc != b.argc) return a.argc < b.argc;
     for (std::size_t i = 0; i < a.template_count && i < b.template_count; ++i) {
-      const auto left = BlobView::record<std::uint64_t>(v_.templates_, a.first_template + i);
-      const auto right = BlobView::record<std::uint64_t>(v_.templates_, b.first_template + i);
+      const auto left = v_.record<std::uint64_t>(BlobView::kTemplates, a.first_template + i);
+      const auto right = v_.record<std::uint64_t>(BlobView::kTemplates, b.first_template + i);
       if (left != right) return left < right;
     }
     return a.template_count < b.template_count;
   }
 
   bool options() {
-    constexpr Options kUnset{};
     for (std::uint32_t i = 0; i < h_.option_count; ++i) {
-      Options o = BlobView::record<Options>(v_.options_, i);
+      Options o = v_.record<Options>(BlobView::kOptions, i);
       if ((o.flags & ~kOptionAll) != 0) return fail(Fault::bad_flags);
-      if ((o.flags & kOptionHasSha256) == 0 && std::memcmp(o.sha256, kUnset.sha256, sizeof o.sha256) != 0)
+      if ((o.flags & kOptionHasSha256) == 0 && std::memcmp(o.sha256, kNoOptions.sha256, sizeof o.sha256) != 0)
         return fail(Fault::bad_padding);
       if (!path(o.exe) || !text(o.reason) || !path(o.cwd) || !require(o.first_item == next_item_, Fault::bad_item) ||
-          !list(o.env_count, is_env_pair) || !list(o.writable_count, is_path) || !list(o.allow_count, is_argv) ||
-          !list(o.deny_count, is_argv))
+          !list(o.env_count, is_env_pair) || !list(o.writable_count, is_path) || !list(o.allow_count, is_example) ||
+          !list(o.deny_count, is_example))
         return false;
       o.first_item = 0;  // set or not, it says nothing
-      if (std::memcmp(&o, &kUnset, sizeof o) == 0 || ((o.flags & kOptionHasWritable) == 0 && o.writable_count != 0))
+      if (std::memcmp(&o, &kNoOptions, sizeof o) == 0 || ((o.flags & kOptionHasWritable) == 0 && o.writable_count != 0))
         return fail(Fault::bad_options);
     }
     return true;
   }
 
+  // Each lookup of the index waits for memory: it is asked for while the rules that follow are read.
   bool rules() {
-    const std::uint32_t bytes = h_.piece_bytes;
-    if (has_forbidden_byte({v_.pieces_, bytes}) || !is_utf8({v_.pieces_, bytes})) return fail(Fault::bad_piece);
-    std::uint32_t entry = 0, next_options = 0, next_piece = 0;
-    for (std::uint32_t i = 0; i < h_.rule_count; ++i) {
-      const Rule rule = v_.rule(i);
-      if (entry + 1 < h_.entry_count && v_.entry(entry + 1).first_rule == i) ++entry;
-      const Pair pair = v_.pair(v_.entry(entry).pair);
-      if (rule.entry != entry || rule.shape - pair.first_shape >= pair.shape_count ||
-          v_.shape(rule.shape).first_rule > i || (rule.options != kNone && rule.options != next_options++))
-        return fail(Fault::bad_rule);
-      const std::uint32_t end = i + 1 < h_.rule_count ? v_.rule(i + 1).pieces : bytes;
-      if (rule.pieces != next_piece || end < next_piece || end > bytes || !pieces(v_.shape(rule.shape), v_.pieces(i)))
-        return fail(Fault::bad_piece);
-      next_piece = end;
-      const std::uint32_t found = v_.find_rule(rule.shape, argv_, h_.pair_count + i + 1);
-      if (found == kNone) return fail(Fault::bad_slot);
-      indexed_ += found == i ? 1 : 0;  // or an equal rule comes first
+    if (!is_utf8({v_.sections_[BlobView::kPieces], h_.piece_bytes})) return fail(Fault::bad_piece);
+    constexpr std::uint32_t kAtOnce = 16;
+    std::uint64_t hashes[kAtOnce];
+    for (std::uint32_t from = 0, to; from < h_.rule_count; from = to) {
+      to = from + std::min(kAtOnce, h_.rule_count - from);
+      for (std::uint32_t i = from; i < to; ++i) {
+        std::uint64_t& hash = hashes[i - from];
+        if (!rule(i, hash)) return false;
+        __builtin_prefetch(v_.home(hash));
+      }
+      for (std::uint32_t i = from; i < to; ++i)
+        if (!indexed(h_.pair_count + i + 1, hashes[i - from])) return fail(Fault::bad_slot);
     }
-    return require(next_options == h_.option_count, Fault::bad_rule);
+    return require(next_options_ == h_.option_count, Fault::bad_rule);
   }
 
-  bool pieces(const Shape& shape, Bytes block) {
-    if (!argv_.split(block, shape.argc)) return false;
-    const Bytes program = argv_.token(0);  // a name or an absolute path
-    if (program.empty() || (has(program, '/') && !is_absolute(program))) return false;
-    for (std::uint32_t i = 0; i < shape.template_count; ++i) {
-      const Template t = v_.template_at(shape.first_template + i);
-      const Bytes piece = argv_.token(t.token);
-      if (piece.size() != t.piece_bytes || (!piece.empty() && piece.back() != '/')) return false;
-    }
-    for (std::uint32_t i = 0; block.size() > kMaxTokenBytes && i < shape.argc; ++i)
-      if (argv_.token(i).size() > kMaxTokenBytes) return false;
-    return true;
+  bool rule(std::uint32_t i, std::uint64_t& hash) {
+    const Rule rule = v_.rule(i);
+    if (next_entry_ < h_.entry_count && v_.entry(next_entry_).first_rule == i)
+      owner_ = v_.pair(v_.entry(next_entry_++).pair);
+    if (rule.entry + 1 != next_entry_ || rule.shape - owner_.first_shape >= owner_.shape_count ||
+        v_.shape(rule.shape).first_rule > i || (rule.options != kNone && rule.options != next_options_++))
+      return fail(Fault::bad_rule);
+    const std::uint32_t end = i + 1 < h_.rule_count ? v_.rule(i + 1).pieces : h_.piece_bytes;
+    if (rule.pieces != next_piece_ || end < next_piece_ || end > h_.piece_bytes) return fail(Fault::bad_piece);
+    next_piece_ = end;
+    const Shape shape = v_.shape(rule.shape);
+    const Bytes block = v_.pieces(i);
+    if (!is_argv(block, shape.argc) || !is_program(block)) return fail(Fault::bad_piece);
+    for (Bytes rest = block; rest.size() > kMaxTokenBytes;)
+      if (next_token(rest).size() > kMaxTokenBytes) return fail(Fault::bad_piece);
+    const auto fits = [](Template t, Bytes piece) {
+      return piece.size() == t.piece_bytes && (piece.empty() || piece.back() == '/');
+    };
+    hash = rule.shape;
+    const auto add = [&](Bytes run) { hash = run.empty() ? hash : hash_bytes(hash, run); };
+    return require(v_.each_run(shape, block, fits, add), Fault::bad_piece);
   }
 
-  // Each pair, and each rule that equals no earlier one, was found in the index on a way that meets lower numbers only:
-  // with nothing else in it, it is what inserting them in order gives.
+  // No more slots are taken than there are keys, so one is empty; and none of 256 in a row: that bounds a lookup.
+  bool slots() {
+    std::uint32_t in_a_row = 0, longest = 0;
+    for (std::uint64_t i = 0; i < std::uint64_t{h_.slot_count} + kMaxProbes; ++i) {  // going round at the end
+      const std::uint32_t taken = load_u64(v_.home(i)) != 0 ? 1 : 0;
+      occupied_ += i < h_.slot_count ? taken : 0;
+      in_a_row = (in_a_row + 1) * taken;
+      longest = std::max(longest, in_a_row);
+    }
+    return require(longest < kMaxProbes && occupied_ <= h_.pair_count + h_.rule_count, Fault::bad_slot);
+  }
+
+  // On the way from its home to the slot of a key there are lower numbers only, or an equal rule comes first. With
+  // nothing else in it, the index is what inserting the keys in order gives.
+  bool indexed(std::uint32_t number, std::uint64_t hash) {
+    const std::uint32_t pairs = h_.pair_count;
+    const Slot found = v_.first_slot(hash, [&](Slot slot) {
+      if (slot.number >= number) return true;
+      const std::uint32_t earlier = slot.number - 1 - pairs, rule = number - 1 - pairs;
+      return slot.tag == hash >> 32 && slot.number > pairs && v_.rule(earlier).shape == v_.rule(rule).shape &&
+             as_text(v_.pieces(earlier)) == as_text(v_.pieces(rule));
+    });
+    if (found.number != number) return found.number != 0 && found.number < number;
+    ++indexed_;
+    return found.tag == hash >> 32;
+  }
+
   bool nothing_left() {
-    std::uint32_t occupied = 0;
-    for (std::size_t i = 0; i < h_.slot_count; ++i)
-      occupied += BlobView::record<std::uint64_t>(v_.slots_, i) != 0 ? 1 : 0;
-    return require(occupied == indexed_, Fault::bad_slot) && require(next_item_ == h_.item_count, Fault::bad_item) &&
+    return require(occupied_ == indexed_, Fault::bad_slot) && require(next_item_ == h_.item_count, Fault::bad_item) &&
            require(next_text_ == h_.text_bytes, Fault::bad_text);
   }
 
   BlobView v_;
   const Header& h_ = v_.header_;
-  Argv argv_;  // the pieces at hand
+  Pair owner_ = {};  // of the rule at hand
   Fault fault_ = Fault::none;
-  std::uint32_t next_text_ = 0, next_item_ = 0, next_template_ = 0, indexed_ = 0;
+  std::uint32_t next_text_ = 0, next_item_ = 0, next_template_ = 0, next_entry_ = 0, next_options_ = 0, next_piece_ = 0,
+                occupied_ = 0, indexed_ = 0;
 };
 
 Result<BlobView> BlobView::open(VerifiedBytes verified) { return Validator(verified.payload()).run(); }

@@ -5,8 +5,6 @@
 // tests/enforcer/blob_view_test.cpp (one table per fault) and tests/enforcer/corruption_test.cpp (every bit).
 #pragma once
 
-#include <cstring>
-
 #include "enforcer/text.hpp"
 #include "enforcer/verify.hpp"
 
@@ -32,41 +30,72 @@ class BlobView {
   const blob::Header& header() const { return header_; }
   bool enabled() const { return (header_.flags & blob::kFlagEnabled) != 0; }
 
-  Pair pair(std::uint32_t i) const { return record<Pair>(pairs_, i); }
-  Shape shape(std::uint32_t i) const { return record<Shape>(shapes_, i); }
-  Template template_at(std::uint32_t i) const { return record<Template>(templates_, i); }
-  Entry entry(std::uint32_t i) const { return record<Entry>(entries_, i); }
-  Rule rule(std::uint32_t i) const { return record<Rule>(rules_, i); }
+  Pair pair(std::uint32_t i) const { return record<Pair>(kPairs, i); }
+  Shape shape(std::uint32_t i) const { return record<Shape>(kShapes, i); }
+  Template template_at(std::uint32_t i) const { return record<Template>(kTemplates, i); }
+  Entry entry(std::uint32_t i) const { return record<Entry>(kEntries, i); }
+  Rule rule(std::uint32_t i) const { return record<Rule>(kRules, i); }
   Options options(std::uint32_t rule) const;  // of a rule without any: nothing is set
-  Text item(std::uint32_t i) const { return text(record<blob::TextRef>(items_, i)); }
+  Text item(std::uint32_t i) const { return text(record<blob::TextRef>(kItems, i)); }
   Text text(blob::TextRef ref) const {
-    return {ref.offset == blob::kNone ? Bytes{} : Bytes(texts_ + ref.offset, ref.length)};
+    return {ref.offset == blob::kNone ? Bytes{} : Bytes(sections_[kTexts] + ref.offset, ref.length)};
   }
   Bytes pieces(std::uint32_t rule) const;  // each token's fixed bytes, followed by a NUL
-  // The limits that hold for one rule: the policy's, tightened by its entry and by itself. No stdin at all is a cap of
-  // 0.
+  // The limits that hold for one rule: the policy's, tightened by its entry and by itself. No stdin is a cap of 0.
   Caps caps(std::uint32_t rule) const;
 
-  // The number of this pair, and of the first rule with this shape and this argv's pieces; kNone: there is none. The
-  // argv has as many tokens as the shape and fits its templates. `limit`: meet no slot with a greater number; the one
-  // with this number needs no comparison.
-  std::uint32_t find_pair(const std::uint8_t* key, std::uint32_t limit = blob::kNone) const;
-  std::uint32_t find_rule(std::uint32_t shape_number, const Argv& argv, std::uint32_t limit = blob::kNone) const;
+  // The number of the pair with this key; of its first rule, in file order, that matches the whole argv. kNone: there
+  // is none. The block is_argv().
+  std::uint32_t find_pair(const std::uint8_t* key) const;
+  std::uint32_t first_match(std::uint32_t pair, Bytes block, std::uint32_t argc) const;
 
  private:
   friend class Validator;
+  // In the order of their counts in the header and of their bytes.
+  enum Section { kPairs, kShapes, kTemplates, kEntries, kRules, kOptions, kItems, kSlots, kPieces, kTexts, kSections };
   template <class Record>
-  static Record record(const std::uint8_t* section, std::size_t i) {
-    return load<Record>(section + i * sizeof(Record));
+  Record record(Section section, std::size_t i) const {
+    return load<Record>(sections_[section] + i * sizeof(Record));
   }
-  template <class Matches>
-  std::uint32_t find(std::uint64_t hash, std::uint32_t limit, Matches matches) const;
+  const std::uint8_t* home(std::uint64_t hash) const {
+    return sections_[kSlots] + (hash & (header_.slot_count - 1)) * sizeof(blob::Slot);
+  }
+
+  // From a key's home on, going round at the end: the first slot that is empty or where stops() says so. The index has
+  // no long stretch without an empty slot.
+  template <class Stops>
+  blob::Slot first_slot(std::uint64_t hash, Stops stops) const {
+    for (;; ++hash)
+      if (const auto slot = load<blob::Slot>(home(hash)); slot.number == 0 || stops(slot)) return slot;
+  }
+
+  // The parts of an argv that a rule of this shape fixes, each as long as it can be, the last first: from the token
+  // after a template to the end of the next template's piece. They are the same bytes in a request and in the pieces of
+  // a rule that matches it. False, and no more of them, when a template does not fit its token.
+  template <class Fits, class Visit>
+  bool each_run(const Shape& shape, Bytes block, Fits fits, Visit visit) const {
+    const std::uint8_t* start = block.data() + block.size();  // of the token at hand
+    const std::uint8_t *next = start, *end = start;           // of the token after it, of the run
+    std::uint32_t token = shape.argc;
+    for (std::uint32_t i = shape.template_count; i-- > 0;) {
+      const Template t = template_at(shape.first_template + i);
+      for (; token > t.token; --token)
+        for (next = start--; start[-1] != 0;) --start;
+      if (!fits(t, Bytes(start, next - 1))) return false;
+      visit(Bytes(next, end));
+      end = start + t.piece_bytes;
+    }
+    visit(Bytes(block.data(), end));
+    return true;
+  }
+
+  std::uint32_t find_rule(std::uint32_t shape_number, const Shape& shape, Bytes block) const;
+  bool is_rule(std::uint32_t number, std::uint32_t shape_number, const Shape& shape, Bytes block,
+               std::size_t size) const;
 
   Bytes payload_;
   blob::Header header_ = {};
-  const std::uint8_t *pairs_ = nullptr, *shapes_ = nullptr, *templates_ = nullptr, *entries_ = nullptr,
-                     *rules_ = nullptr, *options_ = nullptr, *items_ = nullptr, *slots_ = nullptr, *pieces_ = nullptr,
-                     *texts_ = nullptr;
+  const std::uint8_t* sections_[kSections] = {};
 };
 
 }  // namespace x0x

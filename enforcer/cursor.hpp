@@ -13,13 +13,15 @@
 namespace x0x {
 
 // For bytes whose presence has been checked. Every format is little-endian, and so is every machine we build for: a
-// record whose fields stand in the order of its bytes is read as it is.
+// record whose fields stand in the order of its bytes is read as it is, wherever it lies. (A copy by memcpy says the
+// same, and GCC then copies the whole record for one field.)
 static_assert(std::endian::native == std::endian::little);
 template <class T>
 T load(const std::uint8_t* p) {
-  T value;
-  std::memcpy(&value, p, sizeof value);
-  return value;
+  struct [[gnu::packed, gnu::may_alias]] Stored {
+    T value;
+  };
+  return reinterpret_cast<const Stored*>(p)->value;
 }
 inline std::uint32_t load_u32(const std::uint8_t* p) { return load<std::uint32_t>(p); }
 inline std::uint64_t load_u64(const std::uint8_t* p) { return load<std::uint64_t>(p); }

@@ -2,45 +2,15 @@
 
 #include <sodium.h>
 
-#include <cstring>
-#include <string_view>
+#include <algorithm>
+#include <bit>
+
+#include "enforcer/text.hpp"
 
 namespace x0x {
 
-namespace {
-
-constexpr std::size_t kPublicKeyBytes = 42;  // "Ed", key number, key
-
-std::string_view as_text(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
-
-// The next line without its newline; a carriage return before it is dropped.
-std::string_view next_line(std::string_view& text) {
-  const std::size_t end = text.find('\n');
-  std::string_view line(text.data(), end == std::string_view::npos ? text.size() : end);
-  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  return line;
-}
-
-// A whole number from 1 to 99, or 0.
-std::uint32_t parse_small_number(std::string_view digits) {
-  if (digits.empty() || digits.size() > 2 || digits[0] == '0') return 0;
-  std::uint32_t number = 0;
-  for (const char c : digits) {
-    if (c < '0' || c > '9') return 0;
-    number = number * 10 + static_cast<std::uint32_t>(c - '0');
-  }
-  return number;
-}
-
-const TrustedKey* find_key(const TrustedKeys& trusted, const std::uint8_t* number) {
-  for (std::uint32_t i = 0; i < trusted.count; ++i)
-    if (std::memcmp(trusted.keys[i].number, number, sizeof trusted.keys[i].number) == 0) return &trusted.keys[i];
-  return nullptr;
-}
-
-Fault add_key(TrustedKeys& trusted, std::string_view base64) {
-  std::uint8_t raw[kPublicKeyBytes];
+static Fault add_key(TrustedKeys& trusted, std::string_view base64) {
+  std::uint8_t raw[42];  // "Ed", key number, key
   std::size_t length = 0;
   if (sodium_base642bin(raw, sizeof raw, base64.data(), base64.size(), nullptr, &length, nullptr,
                         sodium_base64_VARIANT_ORIGINAL) != 0 ||
@@ -56,29 +26,29 @@ Fault add_key(TrustedKeys& trusted, std::string_view base64) {
   return Fault::none;
 }
 
-}  // namespace
-
-Result<TrustedKeys> parse_trust(Bytes bytes) {
-  if (bytes.size() > kMaxTrustFileBytes) return Fault::trust_too_large;
+Result<TrustedKeys> parse_trust(Bytes text) {
+  if (text.size() > kMaxTrustFileBytes) return Fault::trust_too_large;
   TrustedKeys trusted{};
-  std::string_view text = as_text(bytes);
   while (!text.empty()) {
-    std::string_view line = next_line(text);
-    if (line.empty() || line.starts_with("untrusted comment:")) continue;
-    if (line.starts_with("threshold ")) {
-      if (trusted.threshold != 0) return Fault::trust_bad_threshold;
-      line.remove_prefix(10);
-      trusted.threshold = parse_small_number(line);
-      if (trusted.threshold == 0) return Fault::trust_bad_threshold;
-    } else if (line.find(' ') != std::string_view::npos) {
+    const std::size_t end = std::min(as_text(text).find('\n'), text.size());
+    Bytes line = text.first(end);
+    text = text.subspan(std::min(end + 1, text.size()));
+    if (as_text(line).ends_with('\r')) line = line.first(line.size() - 1);
+    const std::string_view words = as_text(line);
+    if (words.empty() || words.starts_with("untrusted comment:")) continue;
+    if (words.starts_with("threshold ")) {
+      const Bytes digits = line.subspan(10);
+      if (trusted.threshold != 0 || !is_int(digits)) return Fault::trust_bad_threshold;
+      for (const std::uint8_t digit : digits) trusted.threshold = trusted.threshold * 10 + digit - '0';
+    } else if (words.find(' ') != std::string_view::npos) {
       return Fault::trust_bad_line;
-    } else if (const Fault fault = add_key(trusted, line); fault != Fault::none) {
+    } else if (const Fault fault = add_key(trusted, words); fault != Fault::none) {
       return fault;
     }
   }
   if (trusted.count == 0) return Fault::trust_no_keys;
-  if (trusted.threshold == 0) trusted.threshold = 1;
   if (trusted.threshold > trusted.count) return Fault::trust_bad_threshold;
+  if (trusted.threshold == 0) trusted.threshold = 1;
   return trusted;
 }
 
@@ -116,21 +86,19 @@ Result<VerifiedBytes> verify(UntrustedBytes file, const TrustedKeys& trusted) {
   std::uint8_t hash[crypto_generichash_BYTES_MAX];
   crypto_generichash(hash, sizeof hash, envelope.payload.data(), envelope.payload.size(), nullptr, 0);
 
-  bool signed_by[kMaxTrustedKeys] = {};  // one vote per pinned key, however often it signed
-  std::uint32_t votes = 0;
+  std::uint32_t voted = 0;  // one bit for each pinned key, however often it signed
   Cursor records(envelope.records);
   for (std::uint32_t i = 0; i < envelope.signature_count; ++i) {
     const SignatureRecord record = next_signature(records);
-    const TrustedKey* key = find_key(trusted, record.key_number.data());
-    if (key == nullptr) continue;
-    if (crypto_sign_verify_detached(record.signature.data(), hash, sizeof hash, key->key) != 0)
-      return Fault::bad_signature;
-    bool& voted = signed_by[key - trusted.keys];
-    votes += voted ? 0 : 1;
-    voted = true;
+    for (std::uint32_t k = 0; k < trusted.count; ++k) {
+      if (std::memcmp(trusted.keys[k].number, record.key_number.data(), blob::kKeyNumberBytes) != 0) continue;
+      if (crypto_sign_verify_detached(record.signature.data(), hash, sizeof hash, trusted.keys[k].key) != 0)
+        return Fault::bad_signature;
+      voted |= 1u << k;
+    }
   }
-  if (votes == 0) return Fault::untrusted_key;
-  if (votes < trusted.threshold) return Fault::threshold_not_met;
+  if (voted == 0) return Fault::untrusted_key;
+  if (static_cast<std::uint32_t>(std::popcount(voted)) < trusted.threshold) return Fault::threshold_not_met;
   return VerifiedBytes(envelope.payload);
 }
 

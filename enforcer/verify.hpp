@@ -10,7 +10,7 @@
 
 namespace x0x {
 
-inline constexpr std::size_t kMaxTrustedKeys = 32;
+inline constexpr std::size_t kMaxTrustedKeys = 32;  // one bit each in verify()
 inline constexpr std::size_t kMaxTrustFileBytes = 64u << 10;
 
 struct TrustedKey {
@@ -24,8 +24,8 @@ struct TrustedKeys {
   std::uint32_t threshold;
 };
 
-// minisign public keys one after another, each with or without its comment line, and optionally `threshold
-// N`.
+// minisign public keys one after another, each with or without its comment line, and optionally
+// `threshold N`.
 Result<TrustedKeys> parse_trust(Bytes text);
 
 struct UntrustedBytes {

@@ -71,6 +71,15 @@ bool has_options(const Command& c) {
          !c.deny.empty();
 }
 
+// How many slots without an empty one between them this one is among, going round at the end.
+std::size_t row_around(const std::vector<blob::Slot>& slots, std::size_t at) {
+  const std::size_t mask = slots.size() - 1;
+  std::size_t row = 1;
+  for (std::size_t i = at + 1; slots[i & mask].number != 0; ++i) ++row;
+  for (std::size_t i = at - 1; slots[i & mask].number != 0; --i) ++row;
+  return row;
+}
+
 class Emitter {
  public:
   Emitter(const Policy& policy, const Lowered& lowered) : policy_(policy), lowered_(lowered) {}
@@ -177,18 +186,22 @@ class Emitter {
       options_.u64(number);
   }
 
-  // The pieces in runs, as a request that matches holds them: a template ends one.
+  // The pieces in runs, as a request that matches holds them, the last first: a template ends one.
   std::uint64_t hash_of(const LoweredRule& rule) const {
-    std::uint64_t hash = rule.shape;
+    std::vector<Bytes> runs;
     std::size_t from = 0, at = 0;
     std::uint32_t token = 0;
     for (const LoweredTemplate& t : lowered_.shapes[rule.shape].templates) {
       for (; token < t.token; ++token) at = rule.pieces.find('\0', at) + 1;
-      hash = hash_bytes(hash, as_bytes(rule.pieces).subspan(from, at + t.piece_bytes - from));
+      runs.push_back(as_bytes(rule.pieces).subspan(from, at + t.piece_bytes - from));
       at = from = at + t.piece_bytes + 1;
       ++token;
     }
-    return from < rule.pieces.size() ? hash_bytes(hash, as_bytes(rule.pieces).subspan(from)) : hash;
+    std::uint64_t hash = rule.shape;
+    if (from < rule.pieces.size()) hash = hash_bytes(hash, as_bytes(rule.pieces).subspan(from));
+    for (auto run = runs.rbegin(); run != runs.rend(); ++run)
+      if (!run->empty()) hash = hash_bytes(hash, *run);
+    return hash;
   }
 
   bool equal(const LoweredRule& a, const LoweredRule& b) const { return a.shape == b.shape && a.pieces == b.pieces; }
@@ -201,17 +214,16 @@ class Emitter {
           i < pairs ? hash_bytes(kHashPair, as_bytes(lowered_.pairs[i].key)) : hash_of(lowered_.rules[i - pairs]);
       const auto tag = static_cast<std::uint32_t>(hash >> 32);
       std::size_t slot = hash & (slots.size() - 1);
-      std::uint32_t probes = 1;
       bool there = false;
-      for (; slots[slot].number != 0 && !there; slot = (slot + 1) & (slots.size() - 1), ++probes)
+      for (; slots[slot].number != 0 && !there; slot = (slot + 1) & (slots.size() - 1))
         there = i >= pairs && slots[slot].tag == tag && slots[slot].number > pairs &&
                 equal(lowered_.rules[slots[slot].number - 1 - pairs], lowered_.rules[i - pairs]);
       if (there) continue;  // the first of equal rules is the one that matches
-      if (probes > kMaxProbes) {
+      slots[slot] = {tag, i + 1};
+      if (row_around(slots, slot) >= kMaxProbes) {
         const auto rule = static_cast<std::uint32_t>(i - pairs);
         throw i < pairs ? CrowdedIndex(i, kNone) : CrowdedIndex(kNone, rule);
       }
-      slots[slot] = {tag, i + 1};
     }
     for (const blob::Slot& slot : slots) {
       slots_.u32(slot.tag);

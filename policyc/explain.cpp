@@ -39,7 +39,7 @@ std::string why_not_url_path(std::string_view path) {
   if (path[0] != '/') return fmt::format("{} stands where the path must start with `/`", quote(path.substr(0, 1)));
   for (std::size_t i = 0; i < path.size();) {
     const CodePoint c = decode(path, i);
-    if (c.value >= 0x80 || !c.valid || (kByteClasses[static_cast<std::uint8_t>(c.value)] & kByteUrl) == 0)
+    if (c.value >= 0x80 || !c.valid || !is_url_byte(static_cast<std::uint8_t>(c.value)))
       return fmt::format("its path holds {}; only letters, digits and `/ _ . -` may stand there",
                          quote(path.substr(i, c.bytes)));
     i += c.bytes;
@@ -133,7 +133,7 @@ std::string explain_near_miss(const LoadedPolicy& loaded, const NearMiss& miss) 
 std::string explain_forbidden(const OwnedRequest& request) {
   for (std::size_t i = 0; i < request.argv.size(); ++i)
     for (const char c : request.argv[i])
-      if ((kByteClasses[static_cast<std::uint8_t>(c)] & kByteForbidden) != 0)
+      if (is_forbidden(static_cast<std::uint8_t>(c)) != 0)
         return fmt::format("  token    argv[{}] {} holds {}\n", i, quote(request.argv[i]),
                            quote(std::string_view(&c, 1)));
   return "";

@@ -32,9 +32,10 @@ inline constexpr std::uint32_t kFlagEnabled = 1u << 0;
 inline constexpr std::uint32_t kNone = 0xffffffff;  // "no rule", "no options", offset of an absent text
 
 struct TextRef {
-  std::uint32_t offset = kNone;  // into texts
-  std::uint32_t length = 0;      // without the NUL
+  std::uint32_t offset;  // into texts; kNone: absent
+  std::uint32_t length;  // without the NUL
 };
+inline constexpr TextRef kAbsent = {kNone, 0};
 
 struct Caps {
   std::uint64_t max_stdout_bytes;
@@ -132,6 +133,8 @@ struct Options {
   std::uint64_t limit_processes;
 };
 
+inline constexpr Options kNoOptions = {0, 0, 0, 0, 0, 0, {}, kAbsent, kAbsent, kAbsent, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+
 inline constexpr std::uint32_t kOptionNoStdin = 1u << 0;
 inline constexpr std::uint32_t kOptionNoNetwork = 1u << 1;
 inline constexpr std::uint32_t kOptionAuditHash = 1u << 2;
@@ -144,8 +147,22 @@ struct Slot {
   std::uint32_t number;  // 0: empty; then pairs from 1 on, and rules after them
 };
 
+// Of one record of each section, in their order. Pieces and texts are bytes.
+inline constexpr std::uint64_t kRecordBytes[] = {
+    sizeof(Pair),
+    sizeof(Shape),
+    sizeof(Template),
+    sizeof(Entry),
+    sizeof(Rule),
+    sizeof(Options),
+    sizeof(TextRef),
+    sizeof(Slot),
+    1,
+    1,
+};
+
 inline constexpr std::uint32_t kMaxShapes = 256;  // of one pair: what a decision may have to try
-inline constexpr std::uint32_t kMaxProbes = 256;  // slots one lookup may visit
+inline constexpr std::uint32_t kMaxProbes = 256;  // taken slots in a row: one more than a lookup may meet
 inline constexpr std::uint32_t kMaxArgc = 1024;
 inline constexpr std::uint32_t kMaxTokenBytes = 131071;  // what Linux lets execve take, without the NUL
 

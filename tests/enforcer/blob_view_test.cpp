@@ -465,6 +465,47 @@ TEST_CASE("bad_slot: of equal rules only the first is indexed, and neighbours st
   CHECK(swapped > 0);
 }
 
+TEST_CASE("bad_slot: 256 taken slots in a row, also round the end of the index") {
+  // Rules picked for where their slots are. The last one is written elsewhere first, and then moved to where it makes
+  // the row one longer: the compiler would not write such a table.
+  constexpr std::uint32_t kRules = 300, kSlots = 1024;
+  for (const std::uint32_t start : {100u, kSlots - 100u}) {
+    std::vector<std::vector<std::string>> argvs;
+    std::string spare;
+    for (int i = 0; argvs.size() < kMaxProbes || spare.empty(); ++i) {
+      const std::string name = "r" + std::to_string(1'000'000 + i);
+      const auto home = static_cast<std::uint32_t>(hash_bytes(0, bytes(name + '\0'))) % kSlots;
+      const std::uint32_t from_start = (home + kSlots - start) % kSlots;
+      if (from_start < 60 && argvs.size() < kMaxProbes - 1)
+        argvs.push_back({name});
+      else if (from_start < 60 && argvs.size() == kMaxProbes)
+        spare = name;
+      else if (from_start > 500 && from_start < 600 && argvs.size() == kMaxProbes - 1)
+        argvs.push_back({name});
+    }
+    const policyc::Policy source = policy({entry(1, 1, argvs)});
+    REQUIRE(source.entries[0].commands.size() < kRules);
+    const ByteVector payload = policyc::emit(source);
+    const Layout l(payload);
+    REQUIRE(l.field(offsetof(Header, slot_count)) == kSlots);
+    const auto slot = [&](std::uint32_t at) { return l.slots + at % kSlots * sizeof(blob::Slot); };
+    std::uint32_t row = start;  // from a taken slot to the next empty one
+    while (l.field(slot(row) + offsetof(blob::Slot, number)) == 0) ++row;
+    const std::uint32_t first = row;
+    while (l.field(slot(row) + offsetof(blob::Slot, number)) != 0) ++row;
+    CHECK(open_signed(payload).fault == Fault::none);
+    ByteVector moved = payload;
+    std::copy(spare.begin(), spare.end(), moved.begin() + static_cast<std::ptrdiff_t>(l.piece(kMaxProbes - 1)));
+    for (std::uint32_t at = 0; at < kSlots; ++at)
+      if (l.field(slot(at) + offsetof(blob::Slot, number)) == kMaxProbes + 1)
+        put32(moved, slot(at), 0), put32(moved, slot(at) + 4, 0);
+    put32(moved, slot(row), static_cast<std::uint32_t>(hash_bytes(0, bytes(spare + '\0')) >> 32));
+    put32(moved, slot(row) + 4, kMaxProbes + 1);
+    CHECK(open_signed(moved).fault == (row + 1 - first < kMaxProbes ? Fault::none : Fault::bad_slot));
+    CHECK(row + 1 - first == kMaxProbes);
+  }
+}
+
 TEST_CASE("the hash of the index is the one the format document gives") {
   // docs/format.md shows these values; they are on disk.
   CHECK(hash_bytes(0, bytes("ls")) == 0xfe985ee8b642bac4);

@@ -70,6 +70,46 @@ TEST_CASE("an argv made to have the hash of a rule's matches nothing") {
   CHECK(decide(both.view, OwnedRequest{id(1), id(1), {forged}}).rule == 1);
 }
 
+// A pair and a rule share the index. This key and this command were searched for: they have one tag and one home in an
+// index of up to 256 slots, so a lookup of either meets the other.
+policyc::Id agent_that_meets_a_rule() {
+  policyc::Id agent{};
+  for (std::size_t i = 0; i < 4; ++i) agent[i] = static_cast<std::uint8_t>(31405u >> (8 * i));
+  return agent;
+}
+const std::string kRuleThatMeetsAPair = "n440617";
+
+TEST_CASE("a pair is not taken for a rule, nor a rule for a pair, where their hashes meet") {
+  const policyc::Id agent = agent_that_meets_a_rule();
+  std::uint8_t key[blob::kPairBytes] = {};
+  std::copy(agent.begin(), agent.end(), key);
+  const std::uint64_t of_pair = hash_bytes(blob::kHashPair, key),
+                      of_rule = hash_bytes(0, bytes(kRuleThatMeetsAPair + '\0'));
+  REQUIRE((of_pair >> 32) == (of_rule >> 32));
+  REQUIRE((of_pair % 256) == (of_rule % 256));
+
+  policyc::Policy pair_only = policy({entry(0, 0, {{"x"}})});
+  pair_only.entries[0].agent = agent;
+  const OpenTable with_pair = open_policy(pair_only);
+  REQUIRE(with_pair.fault == Fault::none);
+  CHECK(decide(with_pair.view, OwnedRequest{agent, {}, {kRuleThatMeetsAPair}}).reason ==
+        DenialReason::argv_not_allowed);
+
+  // The rule is the last of many short ones: as the number of a pair its own would lie outside the table.
+  std::vector<std::vector<std::string>> argvs;
+  for (char first = 'a'; first <= 'z'; ++first)
+    for (const char* rest : {"", "1", "2", "3"}) argvs.push_back({first + std::string(rest)});
+  argvs.push_back({kRuleThatMeetsAPair});
+  const OpenTable with_rule = open_policy(policy({entry(1, 1, argvs)}));
+  REQUIRE(with_rule.fault == Fault::none);
+  CHECK(decide(with_rule.view, OwnedRequest{agent, {}, {"x"}}).reason == DenialReason::agent_machine_not_in_acl);
+
+  pair_only.entries[0].commands.push_back(command({kRuleThatMeetsAPair}));
+  const OpenTable with_both = open_policy(pair_only);
+  REQUIRE(with_both.fault == Fault::none);
+  CHECK(decide(with_both.view, OwnedRequest{agent, {}, {kRuleThatMeetsAPair}}).rule == 1);
+}
+
 TEST_CASE("the hash of the index is docs/format.md's: known answers for every way its length can fall") {
   std::uint8_t text[64];
   for (std::size_t i = 0; i < sizeof text; ++i) text[i] = static_cast<std::uint8_t>(i + 1);

@@ -14,46 +14,44 @@ namespace {
 
 bool is_url_path(const std::string& token) { return token.starts_with('/') && is_url_tail(bytes(token).subspan(1)); }
 
-bool splits(const std::string& block, std::uint32_t argc) {
-  Argv argv;
-  return argv.split(bytes(block), argc) && !has_forbidden_byte(bytes(block));
-}
-
 }  // namespace
 
-TEST_CASE("forbidden bytes are the nine of the contract, the one that stands for a NUL, and no other") {
+TEST_CASE("forbidden bytes are the nine of the contract, the one that stands for a NUL, and no other, at every place") {
   const std::string forbidden(";|&><`$\n\0\xff", 10);
   for (int b = 0; b < 256; ++b) {
-    const std::string token(1, static_cast<char>(b)), block = "x" + token + std::string("y\0", 2);
-    CHECK_MESSAGE(splits(block, 1) == (forbidden.find(token) == std::string::npos), b);
+    const bool allowed = forbidden.find(static_cast<char>(b)) == std::string::npos;
+    CHECK_MESSAGE((is_forbidden(static_cast<std::uint8_t>(b)) == 0) == (allowed || b == 0), b);
+    for (const std::size_t size : {2u, 15u, 16u, 17u, 31u, 32u, 33u, 50u})
+      for (std::size_t place = 0; place + 1 < size; ++place) {
+        std::string block(size, 'x');
+        block.back() = '\0';
+        block[place] = static_cast<char>(b);
+        REQUIRE(is_argv(bytes(block), 1) == allowed);
+      }
   }
 }
 
-TEST_CASE("an argv block is taken apart at its NULs, as many as there are tokens") {
+TEST_CASE("an argv block has as many NULs as there are tokens, the last at its end") {
   const std::string block("ls\0\0-l\0", 7);
-  Argv argv;
-  REQUIRE(argv.split(bytes(block), 3));
-  CHECK(as_text(argv.token(0)) == "ls");
-  CHECK(as_text(argv.token(1)) == "");
-  CHECK(as_text(argv.token(2)) == "-l");
-  for (const std::uint32_t argc : {0u, 1u, 2u, 4u, 0xffffffffu}) CHECK_FALSE(splits(block, argc));
-  CHECK_FALSE(splits(block + "x", 3));  // the last token goes on
-  CHECK(splits("", 0));
-  CHECK_FALSE(splits("", 1));
-  CHECK_FALSE(splits("x", 0));
+  CHECK(is_argv(bytes(block), 3));
+  for (const std::uint32_t argc : {0u, 1u, 2u, 4u, 0xffffffffu}) CHECK_FALSE(is_argv(bytes(block), argc));
+  CHECK_FALSE(is_argv(bytes(block + "x"), 3));  // the last token goes on
+  CHECK(is_argv({}, 0));
+  CHECK_FALSE(is_argv({}, 1));
+  CHECK_FALSE(is_argv(bytes("x"), 0));
+  Bytes rest = bytes(block);
+  for (const char* token : {"ls", "", "-l"}) CHECK(as_text(next_token(rest)) == token);
+  CHECK(rest.empty());
 }
 
-TEST_CASE("every NUL is found, wherever in a word it stands and whatever stands beside it") {
-  for (std::size_t size = 1; size <= 20; ++size)
-    for (std::size_t a = 0; a < size; ++a)
+TEST_CASE("every NUL is counted once, wherever it stands and whatever stands beside it") {
+  for (std::size_t size = 1; size <= 70; ++size)
+    for (std::size_t place = 0; place < size; ++place)
       for (const char filler : {'\x01', 'x', '\x7f', '\x80', '\xfe'}) {
         std::string block(size, filler);
-        block[a] = block.back() = 0;
-        const bool two = a + 1 < size;
-        Argv argv;
-        REQUIRE(argv.split(bytes(block), two ? 2 : 1));
-        CHECK(argv.starts[1] == a + 1);
-        if (two) CHECK(argv.starts[2] == size);
+        block[place] = block.back() = 0;
+        REQUIRE(is_argv(bytes(block), place + 1 < size ? 2 : 1));
+        REQUIRE_FALSE(is_argv(bytes(block), place + 1 < size ? 1 : 2));
       }
 }
 
@@ -61,11 +59,12 @@ TEST_CASE("an argv longer than any rule is still looked through") {
   for (const std::uint32_t argc : {blob::kMaxArgc, blob::kMaxArgc + 1, 5000u}) {
     std::string block;
     for (std::uint32_t i = 0; i < argc; ++i) block += std::string("t\0", 2);
-    CHECK(splits(block, argc));
-    CHECK_FALSE(splits(block, argc - 1));
+    CHECK(is_argv(bytes(block), argc));
+    CHECK_FALSE(is_argv(bytes(block), argc - 1));
     block[block.size() - 2] = ';';
-    CHECK_FALSE(splits(block, argc));
+    CHECK_FALSE(is_argv(bytes(block), argc));
   }
+  CHECK(is_argv(bytes(std::string(5000, '\0')), 5000));  // nothing but NULs
 }
 
 TEST_CASE("<INT> agrees with RE2 on every string of up to 7 characters over a reduced alphabet") {
@@ -154,4 +153,14 @@ TEST_CASE("UTF-8: what the standard allows and nothing else") {
                           "\xf0\x9f\x92",
                           "ok\xe2\x82\xff"})
     CHECK_MESSAGE(!is_utf8(bytes(std::string(bad))), bad);
+}
+
+TEST_CASE("UTF-8: one wrong byte is found wherever it stands") {
+  for (std::size_t size = 1; size <= 40; ++size)
+    for (std::size_t place = 0; place < size; ++place) {
+      std::string text(size, 'a');
+      CHECK(is_utf8(bytes(text)));
+      text[place] = '\x80';
+      CHECK_FALSE(is_utf8(bytes(text)));
+    }
 }

@@ -120,8 +120,8 @@ class Table:
             else:
                 runs[-1] += b"\0"
         h = number
-        for run in runs if runs[-1] else runs[:-1]:
-            h = hash_of(h, run)
+        for run in reversed(runs):
+            h = hash_of(h, run) if run else h
         return h
 
     def slots(self):
