@@ -49,8 +49,7 @@ class BlobView {
   std::uint32_t find_pair(const std::uint8_t* key) const;
   std::uint32_t first_match(std::uint32_t pair, Bytes block, std::uint32_t argc) const;
 
- private:
-  friend class Validator;
+ protected:  // the validator fills it in
   // In the order of their counts in the header and of their bytes.
   enum Section { kPairs, kShapes, kTemplates, kEntries, kRules, kOptions, kItems, kSlots, kPieces, kTexts, kSections };
   template <class Record>

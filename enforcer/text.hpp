@@ -38,32 +38,23 @@ constexpr auto is_forbidden(Byte b) {
          (b == kNulInToken);
 }
 
-// The last bytes of a block, fewer than sixteen, after others that mean nothing.
-inline Lanes last_lanes(Bytes block, std::ptrdiff_t count) {
-  constexpr Lanes kPlaces = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-  constexpr Lanes kNothing = Lanes{} + 1;
-  if (block.size() >= sizeof(Lanes))
-    return kPlaces < static_cast<std::uint8_t>(16 - count) ? kNothing : load<Lanes>(block.data() + block.size() - 16);
-  Lanes bytes = kNothing;
-  std::memcpy(&bytes, block.data(), block.size());
-  return bytes;
-}
-
 // So many tokens, each followed by a NUL, and no forbidden byte.
 inline bool is_argv(Bytes block, std::uint32_t argc) {
+  if (block.empty()) return argc == 0;
   constexpr std::uint64_t kOnes = 0x0101010101010101;
-  Lanes forbidden{};
+  Lanes forbidden{}, last = Lanes{} + 1;  // past the end there is nothing to find
   std::uint64_t tokens = 0;
   const auto look = [&](Lanes bytes) {
     forbidden |= is_forbidden(bytes);
     const auto nuls = std::bit_cast<Halves>((bytes == 0) & 1);
     tokens += ((nuls.low + nuls.high) * kOnes) >> 56;  // the sum of the bytes of both
   };
-  const std::uint8_t *p = block.data(), *const end = p + block.size();
-  for (; end - p >= 16; p += 16) look(load<Lanes>(p));
-  if (p < end) look(last_lanes(block, end - p));
+  const std::size_t whole = block.size() & ~(sizeof(Lanes) - 1);
+  std::memcpy(&last, block.data() + whole, block.size() - whole);
+  look(last);
+  for (std::size_t i = 0; i < whole; i += sizeof(Lanes)) look(load<Lanes>(block.data() + i));
   const auto found = std::bit_cast<Halves>(forbidden);
-  return (found.low | found.high) == 0 && tokens == argc && (block.empty() || block.back() == 0);
+  return (found.low | found.high) == 0 && tokens == argc && block.back() == 0;
 }
 
 // ^[1-9][0-9]{0,5}$

@@ -10,19 +10,20 @@
 namespace x0x {
 
 static Fault add_key(TrustedKeys& trusted, std::string_view base64) {
-  std::uint8_t raw[42];  // "Ed", key number, key
+  struct {
+    char kind[2];
+    TrustedKey key;
+  } raw;
   std::size_t length = 0;
-  if (sodium_base642bin(raw, sizeof raw, base64.data(), base64.size(), nullptr, &length, nullptr,
-                        sodium_base64_VARIANT_ORIGINAL) != 0 ||
-      length != sizeof raw || raw[0] != 'E' || raw[1] != 'd')
+  if (sodium_base642bin(reinterpret_cast<std::uint8_t*>(&raw), sizeof raw, base64.data(), base64.size(), nullptr,
+                        &length, nullptr, sodium_base64_VARIANT_ORIGINAL) != 0 ||
+      length != sizeof raw || raw.kind[0] != 'E' || raw.kind[1] != 'd')
     return Fault::trust_bad_key;
-  for (std::uint32_t i = 0; i < trusted.count; ++i)  // the same key under two numbers must not vote twice
-    if (std::memcmp(trusted.keys[i].number, raw + 2, 8) == 0 || std::memcmp(trusted.keys[i].key, raw + 10, 32) == 0)
+  for (const TrustedKey& key : std::span(trusted.keys, trusted.count))  // one key under two numbers must not vote twice
+    if (std::memcmp(key.number, raw.key.number, 8) == 0 || std::memcmp(key.key, raw.key.key, 32) == 0)
       return Fault::trust_duplicate_key;
   if (trusted.count == kMaxTrustedKeys) return Fault::trust_too_many_keys;
-  TrustedKey& key = trusted.keys[trusted.count++];
-  std::memcpy(key.number, raw + 2, sizeof key.number);
-  std::memcpy(key.key, raw + 10, sizeof key.key);
+  trusted.keys[trusted.count++] = raw.key;
   return Fault::none;
 }
 
