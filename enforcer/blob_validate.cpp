@@ -199,14 +199,15 @@ class Validator : BlobView {
     return true;
   }
 
-  // A lookup of the index waits for memory: it is asked for while the rules that follow are read.
+  // Sixteen at a time: a lookup of the index waits for memory, which is asked for while the others are read.
   bool check_rules() {
-    if (!is_utf8({sections_[kPieces], header_.piece_bytes})) return fail(Fault::bad_piece);
     std::uint64_t hashes[16];
-    for (std::uint32_t i = 0, looked_up = 0; i < header_.rule_count; ++i) {
+    for (std::uint32_t i = 0, looked_up = 0, piece = 0; i < header_.rule_count; ++i) {
       if (!check_rule(i, hashes[i % 16])) return false;
       __builtin_prefetch(home(hashes[i % 16]));
       if (i % 16 != 15 && i + 1 != header_.rule_count) continue;
+      if (!is_utf8({sections_[kPieces] + piece, next_piece_ - piece})) return fail(Fault::bad_piece);
+      piece = next_piece_;
       for (; looked_up <= i; ++looked_up)
         if (!is_indexed(header_.pair_count + 1 + looked_up, hashes[looked_up % 16])) return fail(Fault::bad_slot);
     }

@@ -45,14 +45,13 @@ static bool matches(Template t, Bytes token) {
 }
 
 // Is it a rule with this shape and the fixed bytes of this argv? So many they are, with a NUL after each template's.
-bool BlobView::is_rule(std::uint32_t number, std::uint32_t shape_number, const Shape& shape, Bytes block,
-                       std::size_t size) const {
+bool BlobView::is_rule(std::uint32_t number, std::uint32_t shape_number, Bytes block, std::size_t size) const {
   const Bytes wanted = pieces(number);
   if (rule(number).shape != shape_number || wanted.size() != size) return false;
   const std::uint8_t* end = wanted.data() + size;
   bool same = true;
   each_run(
-      shape, block, [](Template, Bytes) { return true; },
+      shape(shape_number), block, [](Template, Bytes) { return true; },
       [&](Bytes run) {
         end -= run.size();
         same = std::memcmp(end--, run.data(), run.size()) == 0 && same;
@@ -61,7 +60,7 @@ bool BlobView::is_rule(std::uint32_t number, std::uint32_t shape_number, const S
 }
 
 // The one rule of this shape that can match: the first with the fixed bytes of this argv.
-inline std::uint32_t BlobView::find_rule(std::uint32_t shape_number, const Shape& shape, Bytes block) const {
+inline std::uint32_t BlobView::find_rule(std::uint32_t shape_number, Shape shape, Bytes block) const {
   std::uint64_t hash = shape_number;
   std::size_t size = shape.template_count;
   const bool fits = each_run(shape, block, matches, [&](Bytes run) {
@@ -71,8 +70,7 @@ inline std::uint32_t BlobView::find_rule(std::uint32_t shape_number, const Shape
   if (!fits) return kNone;
   const std::uint32_t pairs = header_.pair_count;
   const Slot found = first_slot(hash, [&](Slot slot) {
-    return slot.tag == hash >> 32 && slot.number > pairs &&
-           is_rule(slot.number - 1 - pairs, shape_number, shape, block, size);
+    return slot.tag == hash >> 32 && slot.number > pairs && is_rule(slot.number - 1 - pairs, shape_number, block, size);
   });
   return found.number == 0 ? kNone : found.number - 1 - pairs;
 }

@@ -88,9 +88,8 @@ class BlobView {
     return true;
   }
 
-  std::uint32_t find_rule(std::uint32_t shape_number, const Shape& shape, Bytes block) const;
-  bool is_rule(std::uint32_t number, std::uint32_t shape_number, const Shape& shape, Bytes block,
-               std::size_t size) const;
+  std::uint32_t find_rule(std::uint32_t shape_number, Shape shape, Bytes block) const;
+  bool is_rule(std::uint32_t number, std::uint32_t shape_number, Bytes block, std::size_t size) const;
 
   Bytes payload_;
   blob::Header header_ = {};
