@@ -106,6 +106,26 @@ TEST_CASE("caps are the smallest of policy, entry and command") {
   CHECK(table.view.caps(1).warn_stdout_bytes == 0);
   CHECK(table.view.caps(1).max_stderr_bytes == 6);
   CHECK(table.view.caps(1).warn_stderr_bytes == 6);
+  source.exec.warn_stdout_bytes = 7;
+  CHECK(open_policy(source).view.caps(1).warn_stdout_bytes == 5);
+}
+
+TEST_CASE("what stands exactly at its limit is accepted") {
+  policyc::Policy source = policy({entry(1, 1, {std::vector<std::string>(kMaxArgc, "x")})});
+  source.exec.warn_stdout_bytes = source.exec.max_stdout_bytes;
+  source.exec.warn_stderr_bytes = source.exec.max_stderr_bytes;
+  source.exec.warn_duration_secs = source.exec.max_duration_secs;
+  source.exec.max_concurrent_per_agent = source.exec.max_concurrent_total;
+  const OpenTable table = open_policy(source);
+  REQUIRE(table.fault == Fault::none);
+  OwnedRequest request{id(1), id(1), std::vector<std::string>(kMaxArgc, "x")};
+  CHECK(is_allow(test::decide(table.view, request).decision));
+  request.argv.back() = "y";
+  CHECK_FALSE(is_allow(test::decide(table.view, request).decision));
+  request.argv.assign(kMaxArgc + 1, "x");
+  CHECK_FALSE(is_allow(test::decide(table.view, request).decision));
+  source.entries[0].commands[0] = command(request.argv);
+  CHECK(open_policy(source).fault == Fault::bad_shape);
 }
 
 TEST_CASE("magic, purpose, version") {
@@ -179,6 +199,13 @@ TEST_CASE("bad_window and bad_cap") {
   CHECK(after_header32(offsetof(Header, caps.warn_stderr_bytes), 0xffffffff) == Fault::bad_cap);
   CHECK(after_header32(offsetof(Header, caps.warn_duration_secs), 301) == Fault::bad_cap);
   CHECK(after_header32(offsetof(Header, max_concurrent_per_agent), 33) == Fault::bad_cap);
+  for (const auto& [cap, warning] : {std::pair{offsetof(Caps, max_stdout_bytes), offsetof(Caps, warn_stdout_bytes)},
+                                     std::pair{offsetof(Caps, max_stderr_bytes), offsetof(Caps, warn_stderr_bytes)},
+                                     std::pair{offsetof(Caps, max_duration_secs), offsetof(Caps, warn_duration_secs)}})
+    CHECK(after([&](ByteVector& p, const Layout&) {  // nothing is allowed, and nothing is warned of
+            put32(p, offsetof(Header, caps) + cap, 0);
+            put32(p, offsetof(Header, caps) + warning, 0);
+          }) == Fault::bad_cap);
 }
 
 TEST_CASE("bad_text: out of order, unterminated, not UTF-8, left over") {
@@ -193,6 +220,16 @@ TEST_CASE("bad_text: out of order, unterminated, not UTF-8, left over") {
           put32(p, offsetof(Header, text_bytes), static_cast<std::uint32_t>(l.field(offsetof(Header, text_bytes)) + 1));
           p.push_back(0);
         }) == Fault::bad_text);
+}
+
+TEST_CASE("bad_text: one that would go on beyond the file") {
+  policyc::Policy source = policy({entry(1, 1, {{"a"}}), entry(2, 2, {{"a"}})});
+  source.entries[0].description = source.entries[1].description = std::string(3000, 'x');
+  CHECK(after(
+            [](ByteVector& p, const Layout& l) {
+              put32(p, l.entries + sizeof(Entry) + offsetof(Entry, description) + offsetof(TextRef, length), 5000);
+            },
+            source) == Fault::bad_text);
 }
 
 TEST_CASE("bad_path: relative, empty or missing") {
@@ -251,6 +288,7 @@ TEST_CASE("bad_item: lists out of order, doubled, malformed, miscounted") {
   CHECK(after_header32(offsetof(Header, audience_count), 0xffffffff) == Fault::bad_item);
   CHECK(after_byte(&Layout::options, offsetof(Options, env_count), 1) == Fault::bad_item);
   CHECK(after_byte(&Layout::options, offsetof(Options, env_count) + 3, 0xff) == Fault::bad_item);
+  CHECK(after_byte(&Layout::options, offsetof(Options, allow_count), 2) == Fault::bad_item);  // beyond the last
   CHECK(after_byte(&Layout::options, offsetof(Options, first_item), 0) == Fault::bad_item);
 }
 
@@ -290,6 +328,10 @@ TEST_CASE("bad_entry and bad_rule: entries and rules that point to the wrong pla
   CHECK(after(second(1), source) == Fault::bad_rule);
   CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.shape(0, offsetof(Shape, first_rule)), 1); }, source) ==
         Fault::bad_rule);
+  // The next pair's shape, with a rule that is there already: nothing else would give it away.
+  const policyc::Policy lent = policy({entry(1, 1, {{"a"}}), entry(2, 2, {{"b"}}), entry(1, 1, {{"b"}})});
+  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.rule(2, offsetof(Rule, shape)), 1); }, lent) ==
+        Fault::bad_rule);
 }
 
 TEST_CASE("bad_pair: pairs nobody names, and shapes that are not theirs") {
@@ -323,6 +365,10 @@ TEST_CASE("bad_shape: argc, templates and the rule that uses it first") {
                 static_cast<std::uint32_t>(l.field(offsetof(Header, template_count)) + 1));
           p.insert(p.begin() + static_cast<std::ptrdiff_t>(l.entries), sizeof(Template), 0);
         }) == Fault::bad_shape);
+  policyc::Policy one = policy({entry(1, 1, {{"a"}})});  // after its only rule stand options that look like a rule
+  one.entries[0].commands[0].cwd = "/";
+  CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.shape(0, offsetof(Shape, first_rule)), 1); }, one) ==
+        Fault::bad_shape);
   const policyc::Policy two = policy({entry(1, 1, {{"a", "<INT>", "<INT>"}})});
   CHECK(after([](ByteVector& p, const Layout& l) { put32(p, l.templates + offsetof(Template, token), 2); }, two) ==
         Fault::bad_shape);  // one token twice
@@ -339,7 +385,8 @@ TEST_CASE("bad_order: shapes of a pair unsorted or doubled") {
   };
   CHECK(after(second(2), urls) == Fault::bad_order);  // equal
   CHECK(after(second(1), urls) == Fault::bad_order);
-  const policyc::Policy prefix = policy({entry(1, 1, {{"a", "<INT>", "b"}, {"a", "<INT>", "<INT>"}})});
+  const policyc::Policy prefix = policy({entry(1, 1, {{"a", "<INT>", "b"}, {"a", "<INT>", "<INT>"}}),
+                                         entry(2, 2, {{"a", "b", "c", "<INT>"}})});  // whose template is not compared
   CHECK(after(  // the shape with one template more comes first
             [](ByteVector& p, const Layout& l) {
               put32(p, l.shape(0, offsetof(Shape, first_rule)), 1);

@@ -211,5 +211,7 @@ TEST_CASE("frames to a client are x0x's own bytes") {
                                                                            .number(0, 1)));
   CHECK(bytes(exit_frame(to, {-1, 0, 0, 0, 0, false, 11})) ==
         expected(head(6).number(0, 2).number(0, 8).number(0, 8).number(0, 8).number(0, 1).number(1, 1).number(11, 4)));
+  CHECK(bytes(exit_frame(to, {-1, 0, 0, 0, 0, false, 0})) ==
+        expected(head(6).number(0, 2).number(0, 8).number(0, 8).number(0, 8).number(0, 1).number(1, 1).number(0, 4)));
   CHECK(bytes(Frame(std::uint8_t{2}), 10) == Buffer{11, 0, 0, 0, 2});
 }

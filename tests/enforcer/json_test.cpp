@@ -51,6 +51,8 @@ TEST_CASE("quotes, newlines, escape sequences, bidirectional marks and bad bytes
   CHECK(text("a\"b\\c") == R"("a\"b\\c")");
   CHECK(text("a\nb\x1b[31m\x7f") == R"("a\u000ab\u001b[31m\u007f")");
   CHECK(text("\xc3\xa1\xe2\x80\xae\xe2\x80\x8b") == R"("\u00e1\u202e\u200b")");
+  CHECK(text("a b~") == R"("a b~")");
+  CHECK(text("\xef\xbf\xbf\xf0\x90\x80\x80") == R"("\uffff\ud800\udc00")");
   CHECK(text("\xf0\x9f\x98\x80") == R"("\ud83d\ude00")");
   CHECK(text("a\xff\xc3z\xed\xa0\x80") == R"("a\ufffd\ufffdz\ufffd\ufffd\ufffd")");
   CHECK(text(std::string("\0", 1)) == R"("\u0000")");

@@ -77,6 +77,14 @@ TEST_CASE("a warning threshold of 0 warns of nothing") {
   CHECK(at(s, 1).warnings == 0);
 }
 
+TEST_CASE("a warning comes with the very byte that reaches its threshold") {
+  Session s = running();
+  s.output(0, 799);
+  CHECK(at(s, 1).warnings == 0);
+  s.output(0, 1);
+  CHECK(at(s, 2).warnings == bit(WarningKind::stdout_approaching_cap));
+}
+
 TEST_CASE("overdue is said once, with SIGTERM, and only of a session that its duration ends") {
   Session s = running();
   CHECK_FALSE(at(s, 294'999).overdue);
@@ -147,6 +155,17 @@ TEST_CASE("duration: the requester's timeout is the cap when it is given, and a 
   const Actions a = at(s, 1'000'000'000'000);
   CHECK_FALSE(terminates(a));
   CHECK_FALSE(kills(a));
+  caps.max_duration_secs = kNever / 2000;  // from here on it is for ever
+  CHECK(running(0, caps).kill_at == kNever);
+  caps.max_duration_secs -= 1;
+  CHECK(running(0, caps).kill_at == kStart + caps.max_duration_secs * 1000);
+}
+
+TEST_CASE("after a kill the next thing to wake for is the supervisor that does not obey") {
+  Session s = running(10'000);
+  s.lease_end = 0;
+  CHECK(s.next_deadline(s.kill_at) == s.kill_at + kAbandonMs);
+  CHECK(s.next_deadline(s.kill_at + kAbandonMs) == kNever);
 }
 
 TEST_CASE("lease: four seconds without a renewal end the session") {

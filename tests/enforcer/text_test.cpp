@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
 
 #include "tests/support/reference.hpp"
@@ -155,12 +157,26 @@ TEST_CASE("UTF-8: what the standard allows and nothing else") {
     CHECK_MESSAGE(!is_utf8(bytes(std::string(bad))), bad);
 }
 
-TEST_CASE("UTF-8: one wrong byte is found wherever it stands") {
-  for (std::size_t size = 1; size <= 40; ++size)
-    for (std::size_t place = 0; place < size; ++place) {
-      std::string text(size, 'a');
+TEST_CASE("UTF-8: the first and the last of every length, and a sequence cut short whatever follows it") {
+  for (const std::string& good :
+       {std::string("\xc2\x80"), std::string("\xdf\xbf"), std::string("\xe0\xa0\x80"), std::string("\xef\xbf\xbf"),
+        std::string("\xf0\x90\x80\x80"), std::string("\xf4\x8f\xbf\xbf")})
+    for (std::size_t before = 0; before < 18; ++before) {
+      const std::string text = std::string(before, 'a') + good;
       CHECK(is_utf8(bytes(text)));
-      text[place] = '\x80';
-      CHECK_FALSE(is_utf8(bytes(text)));
+      for (std::size_t n = before + 1; n < text.size(); ++n) CHECK_FALSE(is_utf8(bytes(text).first(n)));
     }
+}
+
+TEST_CASE("UTF-8: every byte is looked at, and none beyond the last") {
+  for (std::size_t size = 0; size < 40; ++size) {
+    const std::unique_ptr<std::uint8_t[]> text(new std::uint8_t[size]);  // of exactly this size, so that ASan sees
+    std::fill_n(text.get(), size, std::uint8_t{'a'});
+    CHECK(is_utf8({text.get(), size}));
+    for (std::size_t bad = 0; bad < size; ++bad) {
+      text[bad] = 0x80;
+      CHECK_FALSE(is_utf8({text.get(), size}));
+      text[bad] = 'a';
+    }
+  }
 }

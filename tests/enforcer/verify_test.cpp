@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <sodium.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
@@ -51,10 +52,16 @@ TEST_CASE("too_large: refused before anything is looked at") {
   static std::uint8_t byte = 0;
   const Bytes huge(&byte, blob::kMaxFileBytes + 1);  // never read: the size is checked first
   CHECK(open_envelope({huge}).fault() == Fault::too_large);
+  void* const pages = mmap(nullptr, blob::kMaxFileBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  REQUIRE(pages != MAP_FAILED);
+  const Bytes largest(static_cast<const std::uint8_t*>(pages), blob::kMaxFileBytes);
+  CHECK(open_envelope({largest}).fault() == Fault::bad_magic);  // looked at, and full of zeroes
+  munmap(pages, blob::kMaxFileBytes);
 }
 
 TEST_CASE("unsigned_table: no signature, and signatures of nobody") {
   CHECK(verify_fault(assemble(kPayload, {}), {TestKey(1)}) == Fault::unsigned_table);
+  CHECK(verify_fault(assemble({}, {}), {TestKey(1)}) == Fault::unsigned_table);  // a trailer and nothing else
 }
 
 TEST_CASE("bad_signature_block: counts and lengths that do not add up") {
@@ -73,12 +80,14 @@ TEST_CASE("bad_signature_block: counts and lengths that do not add up") {
       if (changed == file) continue;
       CHECK(verify_fault(changed, {TestKey(1)}) == Fault::bad_signature_block);
     }
-  CHECK(verify_fault(assemble(kPayload, std::vector<ByteVector>(65, record)), {TestKey(1)}) ==
-        Fault::bad_signature_block);
+  const auto times = [&](std::uint32_t n) { return assemble(kPayload, std::vector<ByteVector>(n, record)); };
+  CHECK(verify_fault(times(blob::kMaxSignatures), {TestKey(1)}) == Fault::none);
+  CHECK(verify_fault(times(blob::kMaxSignatures + 1), {TestKey(1)}) == Fault::bad_signature_block);
 }
 
 TEST_CASE("untrusted_key: signed, but by none of ours") {
   CHECK(verify_fault(sign(kPayload, TestKey(2)), {TestKey(1)}) == Fault::untrusted_key);
+  CHECK(verify_fault(sign(kPayload, TestKey(0)), {TestKey(1)}) == Fault::untrusted_key);  // an unused place is no key
 }
 
 TEST_CASE("bad_signature: a pinned key's number on somebody else's signature") {
@@ -137,6 +146,12 @@ TEST_CASE("a trust file: keys one after another, comments, blank lines, CRLF, a 
   CHECK(parsed.value().threshold == 2);
   CHECK(std::memcmp(parsed.value().keys[1].key, TestKey(2).public_key.data(), 32) == 0);
   CHECK(parse_trust(bytes(base64_key(TestKey(1)))).value().threshold == 1);
+  std::string all;
+  for (std::uint8_t i = 0; i < kMaxTrustedKeys; ++i) all += base64_key(TestKey(i)) + "\n";  // the first has number 0
+  CHECK(parse_trust(bytes(all)).value().count == kMaxTrustedKeys);
+  CHECK(parse_trust(bytes(all + "threshold 32")).value().threshold == 32);
+  for (const char* digits : {":", "1/", "1:", "/9"})  // the neighbours of the digits
+    CHECK_MESSAGE(trust_fault(all + "threshold " + digits) == Fault::trust_bad_threshold, digits);
 }
 
 TEST_CASE("faults of a trust file, each with its name") {
@@ -147,6 +162,7 @@ TEST_CASE("faults of a trust file, each with its name") {
   CHECK(trust_fault(key + "\nsome words\n") == Fault::trust_bad_line);
   CHECK(trust_fault("AAAA\n") == Fault::trust_bad_key);
   CHECK(trust_fault(key.substr(1) + "\n") == Fault::trust_bad_key);
+  CHECK(trust_fault(key + "!") == Fault::trust_bad_key);
   CHECK(trust_fault("X" + key.substr(1)) == Fault::trust_bad_key);
   CHECK(trust_fault("RX" + key.substr(2)) == Fault::trust_bad_key);  // "E" and not "d"
   CHECK(trust_fault(key + "\n" + key) == Fault::trust_duplicate_key);
@@ -160,6 +176,7 @@ TEST_CASE("faults of a trust file, each with its name") {
   for (int i = 1; i <= 33; ++i) many += base64_key(TestKey(static_cast<std::uint8_t>(i))) + "\n";
   CHECK(trust_fault(many) == Fault::trust_too_many_keys);
   CHECK(trust_fault(std::string(kMaxTrustFileBytes + 1, '\n')) == Fault::trust_too_large);
+  CHECK(trust_fault(std::string(kMaxTrustFileBytes, '\n')) == Fault::trust_no_keys);
 }
 
 TEST_CASE("fault names and messages are all different") {

@@ -16,15 +16,7 @@ inline OpenTable open_trusted(const ByteVector& payload) {
   static const TrustedKeys trusted = trust({TestKey(1)}, 1);
   ByteVector record(8 + 64 + 64 + 1, 0);
   std::fill_n(record.begin(), 8, std::uint8_t{1});
-  OpenTable table;
-  table.file = assemble(payload, {record});
-  const Result<VerifiedBytes> verified = verify({table.file}, trusted);
-  table.fault = verified.fault();
-  if (!verified.ok()) return table;
-  const Result<BlobView> opened = BlobView::open(verified.value());
-  table.fault = opened.fault();
-  table.view = opened.value();
-  return table;
+  return open_file(assemble(payload, {record}), trusted);
 }
 
 }  // namespace x0x::test

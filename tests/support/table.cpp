@@ -59,10 +59,10 @@ ByteVector sign(const ByteVector& payload, const TestKey& key) {
   return assemble(payload, {signature_record(payload, key)});
 }
 
-OpenTable open_signed(const ByteVector& payload) {
+OpenTable open_file(ByteVector file, const TrustedKeys& trusted) {
   OpenTable table;
-  table.file = sign(payload);
-  const Result<VerifiedBytes> verified = verify({table.file}, trust({TestKey(1)}, 1));
+  table.file = std::move(file);
+  const Result<VerifiedBytes> verified = verify({table.file}, trusted);
   table.fault = verified.fault();
   if (!verified.ok()) return table;
   const Result<BlobView> opened = BlobView::open(verified.value());
@@ -71,6 +71,7 @@ OpenTable open_signed(const ByteVector& payload) {
   return table;
 }
 
+OpenTable open_signed(const ByteVector& payload) { return open_file(sign(payload), trust({TestKey(1)}, 1)); }
 OpenTable open_policy(const policyc::Policy& policy) { return open_signed(policyc::emit(policy)); }
 
 policyc::Token token(const std::string& text) {

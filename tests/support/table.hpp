@@ -34,6 +34,7 @@ struct OpenTable {
   Fault fault = Fault::none;
   BlobView view;
 };
+OpenTable open_file(ByteVector file, const TrustedKeys& trusted);
 OpenTable open_signed(const ByteVector& payload);
 OpenTable open_policy(const policyc::Policy& policy);
 
