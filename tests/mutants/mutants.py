@@ -1,41 +1,46 @@
-"""Breaks the trusted base on purpose, one small change at a time, and sees whether the unit tests notice.
+"""Breaks the trusted base on purpose, one small change at a time, and sees whether the tests notice.
 
-`./dev mutants [--file enforcer/decide.cpp] [--sample N] [--seed N] [--again]`. Each change is made in a scratch copy of
-the sources (build-mutants/), built and tested there. A change that does not build is no mutant. One that the tests do
-not notice is a survivor: either a test is missing, or the change changes nothing, and then equivalent.txt, beside this
-script, says why. Results are kept, so an interrupted run goes on where it was. Exit status 1: an unexplained survivor."""
+`./dev mutants [--file enforcer/decide.cpp] [--sample N] [--again]`. All mutants are in one build (build-mutants/, a copy of the
+sources): a function that has any is given a body for each, and the environment says which one runs. What stands outside of a
+function (a constant) is built by itself. A change that does not compile is no mutant. One that the tests do not notice is a
+survivor: either a test is missing, or the change changes nothing, and then equivalent.txt, beside this script, says why. What
+was noticed is remembered as long as the file stays as it is. Exit status 1: an unexplained survivor."""
 
 import argparse
+import collections
+import concurrent.futures
 import fcntl
 import hashlib
 import json
+import os
 import pathlib
 import random
 import re
 import shutil
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 READER, DAEMON = "tests/reader-tests", "tests/daemon-tests"
-# The pure files, and the tests that must notice.
+# The pure files, and the tests that must notice, the likeliest first.
 FILES = {"enforcer/" + name: tests for name, tests in {
     "cursor.hpp": [READER, DAEMON], "text.hpp": [READER, DAEMON], "verify.cpp": [READER], "blob_view.cpp": [READER],
     "blob_view.hpp": [READER], "blob_validate.cpp": [READER], "decide.cpp": [READER], "frame.cpp": [DAEMON],
     "session.cpp": [DAEMON], "session.hpp": [DAEMON], "json.cpp": [DAEMON]}.items()}
-TIMEOUT = 300  # seconds; a mutant may loop forever, and that is noticed too
 
+CONDITION = r"((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*)"
 # (name, pattern, replacement). Each match is one mutant.
-CHANGES = [
-    ("negated condition", r"\bif \(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)", r"if (!(\1))"),
+CHANGES = [(name, re.compile(pattern, re.M), replacement) for name, pattern, replacement in [
+    ("negated condition", r"\bif \(([^;()]*(?:\([^()]*\))?[^;()]*; )?" + CONDITION + r"\)", r"if (\1!(\2))"),
     ("less or equal", r"(?<=[\w\])]) < (?=[\w(&])", " <= "),
     ("less", r" <= ", " < "),
     ("greater or equal", r"(?<=[\w\])]) > (?=[\w(&])", " >= "),
     ("greater", r" >= ", " > "),
     ("not equal", r" == ", " != "),
     ("equal", r" != ", " == "),
-    ("or", r" && ", " || "),
-    ("and", r" \|\| ", " && "),
+    ("or", r" &&(?=\s)", " ||"),
+    ("and", r" \|\|(?=\s)", " &&"),
     ("one more", r" \+ 1\b", " + 2"),
     ("one added", r"(?<=[\w)]) - 1\b", " - 0"),
     ("plus", r"(?<=[\w\])]) - (?=[\w(])(?!1\b)", " + "),
@@ -46,32 +51,73 @@ CHANGES = [
     ("no", r"\breturn true\b", "return false"),
     ("dropped statement", r"^( +)(?!return|const|static|using|break|continue|if|for|while|switch|case|else)[\w\[\].>()*-]+ "
                           r"?(?:[+|-]?= .*|\(.*\));$", r"\1;"),
-]
+]]
+
+Mutant = collections.namedtuple("Mutant", "number path name start end text")  # text[start:end] of the file becomes `text`
 
 
-def mutants_of(path):
-    """(line number, name, the line before, the line after)"""
-    for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
-        code = line.split("//")[0].rstrip()
-        if not code.strip() or code.lstrip().startswith(("#", "using ", "template", "static_assert")):
-            continue
-        seen = set()
-        for name, pattern, replacement in CHANGES:
-            for match in re.finditer(pattern, code):
-                changed = code[:match.start()] + match.expand(replacement) + code[match.end():]
-                if changed != code and changed not in seen:
-                    seen.add(changed)
-                    yield number, name, line, changed
+def masked(text):
+    """The same length, without what only looks like code: comments, preprocessor lines, strings, type declarations."""
+    blank = lambda found: re.sub(r"[^\n]", " ", found[0])
+    text = re.sub(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', lambda found: '"' * len(found[0]), text)
+    return re.sub(r"//.*|^#.*|^ *(?:using|template|static_assert)\b.*", blank, text, flags=re.M)
 
 
-def explained():
-    """Survivors that change nothing: `file | the line after the change | why`, a line each."""
-    reasons = {}
-    for line in (ROOT / "tests/mutants/equivalent.txt").read_text().splitlines():
-        if line.strip() and not line.startswith("#"):
-            path, changed, why = (part.strip() for part in line.split(" | "))
-            reasons[path, changed] = why
-    return reasons
+def functions(code):
+    """(begin, end) of what stands between the braces of each function; its lambdas belong to it."""
+    open_at, begun = [], None
+    for at, c in ((m.start(), m[0]) for m in re.finditer(r"[{}]", code)):
+        if c == "{":
+            head = code[max(code.rfind(end, 0, at) for end in ";{}") + 1:at]
+            if begun is None and re.search(r"\)[\w\s]*$", head) and "constexpr" not in head and "=" not in head.split("(")[0]:
+                begun = len(open_at)
+            open_at.append(at)
+        else:
+            start = open_at.pop()
+            if begun == len(open_at):
+                begun = None
+                yield start + 1, at
+
+
+def mutants_of(path, first):
+    text = (ROOT / path).read_text()
+    code, seen = masked(text), set()
+    for name, pattern, replacement in CHANGES:
+        for found in pattern.finditer(code):
+            group = lambda g: text[slice(*found.span(int(g[1])))]
+            new = re.sub(r"\\(\d)", group, replacement)
+            changed = text[:found.start()] + new + text[found.end():]
+            if changed != text and changed not in seen:
+                seen.add(changed)
+                yield Mutant(first + len(seen) - 1, path, name, found.start(), found.end(), new)
+
+
+def shown(mutant):
+    """The lines that the change is in, before and after, each as one line."""
+    text = (ROOT / mutant.path).read_text()
+    begin, end = text.rfind("\n", 0, mutant.start + 1) + 1, (text + "\n").find("\n", mutant.end)
+    after = text[begin:mutant.start] + mutant.text + text[mutant.end:end]
+    return text.count("\n", 0, begin) + 1, " ".join(text[begin:end].split()), " ".join(after.split())
+
+
+def with_all(path, mutants):
+    """The file with a body for each mutant in its functions, and which mutant each line belongs to."""
+    text = (ROOT / path).read_text()
+    pieces, done, inside = [], 0, set()
+    for begin, end in functions(masked(text)):
+        mine = [m for m in mutants if begin <= m.start and m.end <= end]
+        if mine:
+            pieces.append((None, text[done:begin]))
+            for m in mine:
+                pieces.append((m, f" if (x0x_mutant == {m.number}) {{{text[begin:m.start]}{m.text}{text[m.end:end]}\n}} else\n"))
+            pieces.append((None, "{" + text[begin:end] + "}"))
+            done = end
+        inside.update(mine)
+    pieces.append((None, text[done:]))
+    head, lines = '#include "mutant.hpp"\n', [None]
+    for mutant, piece in pieces:
+        lines += [mutant] * piece.count("\n")
+    return head + "".join(piece for _, piece in pieces), lines, inside
 
 
 class Workshop:
@@ -79,51 +125,104 @@ class Workshop:
 
     def __init__(self, directory):
         self.source, self.build = directory / "source", directory / "build"
-        self.source.mkdir(parents=True, exist_ok=True)
         listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+        self.broken, self.plan = set(), {}
         for name in filter(None, listed.split("\0")):
-            here, there = ROOT / name, self.source / name
-            if here.is_file() and not (there.exists() and there.read_bytes() == here.read_bytes()):
-                there.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(here, there)
+            if (ROOT / name).is_file() and name not in FILES:
+                self.put(name, (ROOT / name).read_text(errors="surrogateescape"))
+        self.put("mutant.hpp", '#pragma once\n#include <cstdlib>\ninline const int x0x_mutant = [] {\n'
+                 '  const char* number = std::getenv("X0X_MUTANT");\n  return number == nullptr ? -1 : std::atoi(number);\n}();\n')
+
+    def put(self, name, text):
+        path = self.source / name
+        if not path.exists() or path.read_text(errors="surrogateescape") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, errors="surrogateescape")
+            shutil.copymode(ROOT / name, path) if (ROOT / name).exists() else None
+
+    def make(self, *tests):
+        """What the compiler says; empty: they are built."""
         if not (self.build / "build.ninja").exists():
-            subprocess.run(["meson", "setup", self.build, self.source, "-Dtests=true", "-Ddebug=false", "-Doptimization=0",
-                            "-Dwerror=false"],
-                           check=True, stdout=subprocess.DEVNULL)
-        self.make([READER, DAEMON], check=True)
+            subprocess.run(["meson", "setup", self.build, self.source, "-Dtests=true", "-Ddebug=false", "-Doptimization=1",
+                            "-Dcpp_args=-O1", "-Db_sanitize=address", "-Db_lundef=false", "-Dwerror=false", "-Dwarning_level=0"], check=True, stdout=subprocess.DEVNULL)
+        made = subprocess.run(["ninja", "-k", "0", "-C", self.build, *tests], capture_output=True, text=True)
+        return made.stdout if made.returncode != 0 else ""
 
-    def make(self, targets, check=False):
-        return subprocess.run(["ninja", "-C", self.build, "--quiet", *targets], capture_output=True, check=check).returncode == 0
+    def build_all(self, mutants):
+        """Puts every mutant in that compiles; those outside of functions are returned."""
+        while True:
+            where, inside = {}, set()
+            for path in FILES:
+                text, lines, these = with_all(path, [m for m in mutants if m.path == path and m not in self.broken])
+                self.put(path, text)
+                where.update({(path, n): m for n, m in enumerate(lines, 1) if m})
+                inside |= these
+            errors = self.make(READER, DAEMON)
+            if not errors:
+                return [m for m in mutants if m not in inside and m not in self.broken]
+            found = {where.get((path, int(line))) for path, line in re.findall(r"(enforcer/[\w.]+):(\d+):\d+: (?:fatal )?error", errors)}
+            if not found - {None}:
+                sys.exit(errors)
+            self.broken |= found - {None}
 
-    def passes(self, tests):
-        for test in tests:
-            try:
-                if subprocess.run([self.build / test, "--abort-after=1"], capture_output=True, timeout=TIMEOUT).returncode != 0:
-                    return False
-            except subprocess.TimeoutExpired:
-                return False
-        return True
-
-    def verdict(self, path, number, changed):
-        file = self.source / path
-        original = file.read_text()
-        lines = original.splitlines(keepends=True)
-        lines[number - 1] = changed + "\n"
+    def run(self, test, number, *options, seconds=100):
+        """What the tests say when they notice nothing."""
         try:
-            file.write_text("".join(lines))
-            if not self.make(FILES[path]):
-                return "does not build"
-            return "survived" if self.passes(FILES[path]) else "noticed"
+            # A mutant may loop forever, or take all memory, and that is noticed too.
+            done = subprocess.run([self.build / test, "--abort-after=1", *options], capture_output=True, text=True, errors="replace",
+                                  env={**os.environ, "X0X_MUTANT": str(number), "ASAN_OPTIONS": "hard_rss_limit_mb=2000"},
+                                  timeout=3 * seconds + 5)
+            return done.stdout if done.returncode == 0 else ""
+        except subprocess.TimeoutExpired:
+            return ""
+
+    def clean_run(self):
+        """How long the tests take. Those that take longer than all the others are left for last."""
+        for test in (READER, DAEMON):
+            times = re.findall(r"^([\d.]+) s: (.+)", self.run(test, -1, "--duration"), re.M)
+            if not times:
+                sys.exit(f"{test} fails without any mutant")
+            slow = ",".join(name.replace(",", "?") for seconds, name in times if float(seconds) > 0.1)
+            self.plan[test] = [(f"--test-case-exclude={slow}", sum(float(s) for s, _ in times if float(s) <= 0.1))]
+            self.plan[test] += [(f"--test-case={slow}", sum(float(s) for s, _ in times if float(s) > 0.1))] if slow else []
+
+    def passes(self, test, number):
+        return all(self.run(test, number, which, seconds=seconds) for which, seconds in self.plan[test])
+
+    def survives(self, mutant):
+        return all(self.passes(test, mutant.number) for test in FILES[mutant.path])
+
+    def survives_alone(self, mutant):
+        """For a change outside of functions: in a build of its own."""
+        text = (ROOT / mutant.path).read_text()
+        try:
+            self.put(mutant.path, text[:mutant.start] + mutant.text + text[mutant.end:])
+            for test in FILES[mutant.path]:
+                if self.make(test):
+                    self.broken.add(mutant)
+                if mutant in self.broken or not self.passes(test, -1):
+                    return False
+            return True
         finally:
-            file.write_text(original)
+            self.put(mutant.path, text)
+
+
+def explained():
+    """Survivors that change nothing: `file | the line after the change | why`, a line each."""
+    reasons = {}
+    for line in (ROOT / "tests/mutants/equivalent.txt").read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            (path, _, rest), why = line.rpartition(" | ")[0].partition(" | "), line.rpartition(" | ")[2]
+            reasons[path, rest.strip()] = why
+    return reasons
 
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev mutants", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--file", action="append", choices=list(FILES), metavar="FILE", help=", ".join(FILES))
     parser.add_argument("--sample", type=int, help="this many mutants of each file, chosen at random")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--again", action="store_true", help="forget earlier results")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--again", action="store_true", help="forget what was noticed before")
     parser.add_argument("--list", action="store_true", help="only say how many there are")
     given = parser.parse_args()
 
@@ -131,34 +230,49 @@ def main():
     directory.mkdir(exist_ok=True)
     lock = open(directory / "lock", "w")  # one run at a time in one workshop
     fcntl.flock(lock, fcntl.LOCK_EX)
-    results_file = directory / "results.json"
-    results = json.loads(results_file.read_text()) if results_file.exists() and not given.again else {}
-    reasons = explained()
-    workshop = None if given.list else Workshop(directory)
-    if workshop and not workshop.passes([READER, DAEMON]):
-        sys.exit("the tests fail without any mutant")
-    counts, unexplained = {}, []
+    mutants = []
     for path in given.file or FILES:
-        mutants = list(mutants_of(path))
-        if given.sample and given.sample < len(mutants):
-            mutants = sorted(random.Random(given.seed).sample(mutants, given.sample))
+        of_file = list(mutants_of(path, len(mutants)))
+        if given.sample and given.sample < len(of_file):
+            of_file = random.Random(1).sample(of_file, given.sample)
+        mutants += of_file
         if given.list:
-            print(f"{path}: {len(mutants)}")
-            continue
-        content = (ROOT / path).read_text()
-        for number, name, before, changed in mutants:
-            key = hashlib.sha256("\0".join([path, content, str(number), changed]).encode()).hexdigest()
-            if key not in results:
-                results[key] = workshop.verdict(path, number, changed)
-                results_file.write_text(json.dumps(results))
-            verdict = results[key]
-            if verdict == "survived" and (path, changed.strip()) in reasons:
-                verdict = "explained"
-            counts[verdict] = counts.get(verdict, 0) + 1
-            if verdict == "survived":
-                unexplained.append((path, number, name, before, changed))
-                print(f"{path}:{number}: {name}\n  - {before.strip()}\n  + {changed.strip()}", flush=True)
-    print(", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items())))
+            print(f"{path}: {len(of_file)}")
+    if given.list:
+        return 0
+
+    memory = directory / "noticed.json"
+    noticed = set(json.loads(memory.read_text())) if memory.exists() and not given.again else set()
+    keys = {m: hashlib.sha256(repr([(ROOT / m.path).read_text(), m[1:]]).encode()).hexdigest() for m in mutants}
+    workshop = Workshop(directory)
+    alone = workshop.build_all(mutants)
+    workshop.clean_run()
+    together = [m for m in mutants if m not in alone and m not in workshop.broken and keys[m] not in noticed]
+    print(f"{len(mutants)} mutants: {len(workshop.broken)} do not compile, {len(together)} to try in one build, {len(alone)} alone; "
+          f"the tests take {sum(s for plan in workshop.plan.values() for _, s in plan):.1f} s", flush=True)
+    reasons, survivors, unexplained, started = explained(), 0, 0, time.monotonic()
+    alone = [m for m in alone if keys[m] not in noticed]
+
+    def judge(mutant, survived):
+        nonlocal survivors, unexplained
+        number, before, after = shown(mutant)
+        if not survived:
+            noticed.add(keys[mutant])
+            return memory.write_text(json.dumps(sorted(noticed)))
+        survivors += 1
+        if (mutant.path, after) not in reasons:
+            unexplained += 1
+            print(f"{mutant.path}:{number}: {mutant.name}\n  - {before}\n  + {after}", flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
+        for tried, (mutant, survived) in enumerate(zip(together, pool.map(workshop.survives, together)), 1):
+            judge(mutant, survived)
+            if tried % 50 == 0:
+                print(f"{tried} tried, {time.monotonic() - started:.0f} s", flush=True)
+    for mutant in alone:
+        judge(mutant, (mutant.path, shown(mutant)[2]) in reasons or workshop.survives_alone(mutant))
+    real = len(mutants) - len(workshop.broken)
+    print(f"{real} mutants: {real - survivors} noticed, {survivors - unexplained} explained, {unexplained} not noticed")
     return 1 if unexplained else 0
 
 
