@@ -169,6 +169,9 @@ TEST_CASE("faults of a trust file, each with its name") {
   TestKey renamed(1);
   renamed.number.fill(9);
   CHECK(trust_fault(key + "\n" + base64_key(renamed)) == Fault::trust_duplicate_key);
+  TestKey other(2);
+  other.number = TestKey(1).number;
+  CHECK(trust_fault(key + "\n" + base64_key(other)) == Fault::trust_duplicate_key);
   for (const char* bad : {"0", "2", "01", "x", "", "100", "-1", "1 ", "1x", "4294967297"})
     CHECK_MESSAGE(trust_fault(key + "\nthreshold " + bad + "\n") == Fault::trust_bad_threshold, bad);
   CHECK(trust_fault(key + "\nthreshold 1\nthreshold 1\n") == Fault::trust_bad_threshold);
