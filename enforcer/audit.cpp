@@ -1,6 +1,5 @@
 #include "enforcer/audit.hpp"
 
-#include "enforcer/system.hpp"
 #include "schema/audit_format.hpp"
 
 namespace x0x {

@@ -5,8 +5,6 @@
 // closed off and said so, never deleted. Shown by tests/enforcer/audit_test.cpp.
 #pragma once
 
-#include <time.h>
-
 #include "enforcer/json.hpp"
 #include "enforcer/verify.hpp"
 
@@ -40,8 +38,11 @@ class Audit {
   void finish(bool wait = true);  // wait: something must not happen before this record is durable
   template <class... Values>
   void record(std::string_view event, const char* format = "", const Values&... values) {
-    begin(event).write(format, values...);
-    finish();
+    begin(event).write(format, values...), finish();
+  }
+  template <class... Values>
+  void note(std::string_view event, const char* format, const Values&... values) {
+    begin(event).write(format, values...), finish(false);
   }
   bool flush();  // true: every record so far is durable
 

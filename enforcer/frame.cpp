@@ -1,20 +1,16 @@
 #include "enforcer/frame.hpp"
 
-#include "enforcer/system.hpp"
-
 namespace x0x {
 
 using namespace wire;
 
-namespace {
-
-Bytes string(Cursor& in, bool& valid) {
+static Bytes string(Cursor& in, bool& valid) {
   const Bytes text = in.take(in.u64());
   valid = valid && is_utf8(text);
   return text;
 }
 
-bool option(Cursor& in, bool& valid) {
+static bool option(Cursor& in, bool& valid) {
   const std::uint8_t present = in.u8();
   valid = valid && present <= 1;
   return present == 1;
@@ -22,7 +18,7 @@ bool option(Cursor& in, bool& valid) {
 
 // The block starts where argc stood, and a token's eight bytes of length stand before it, so the block with its NULs
 // never overtakes what is still to be read.
-bool decode_request(Cursor& in, std::uint8_t* block, Message& out) {
+static bool decode_request(Cursor& in, std::uint8_t* block, Message& out) {
   bool valid = true;
   std::uint8_t* end = block;
   for (std::uint64_t left = in.u64(); left > 0 && !in.failed(); --left, ++out.argc) {
@@ -37,8 +33,6 @@ bool decode_request(Cursor& in, std::uint8_t* block, Message& out) {
   if (out.cwd_present) string(in, valid);
   return valid;
 }
-
-}  // namespace
 
 bool decode(std::span<std::uint8_t> bytes, Message& out) {
   Cursor in(bytes);

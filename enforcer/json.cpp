@@ -1,7 +1,5 @@
 #include "enforcer/json.hpp"
 
-#include "enforcer/system.hpp"
-
 namespace x0x {
 
 void Json::raw(std::string_view text) {

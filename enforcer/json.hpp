@@ -6,8 +6,8 @@
 #pragma once
 
 #include <concepts>
-#include <string_view>
 
+#include "enforcer/system.hpp"
 #include "enforcer/text.hpp"
 
 namespace x0x {

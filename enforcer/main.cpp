@@ -2,11 +2,8 @@
 // configuration file and no way to start with less. Shown by tests/e2e/startup_test.py, one case per fault.
 #include "enforcer/policy_file.hpp"
 #include "enforcer/server.hpp"
-#include "enforcer/system.hpp"
 
-namespace x0x {
-
-namespace {
+using namespace x0x;
 
 constexpr char kUsage[] =
 #include "usage.txt"
@@ -20,7 +17,7 @@ struct Arguments {
   int check = 0, doctor = 0, version = 0, help = 0, explicit_policy = 0;
 };
 
-bool add_uid(Arguments& a) {
+static bool add_uid(Arguments& a) {
   char* end = nullptr;
   const unsigned long long number = strtoull(a.uid, &end, 10);
   if (a.uid[0] < '0' || a.uid[0] > '9' || *end != '\0' || number >= 0xffffffff || a.uid_count == 64) return false;
@@ -28,7 +25,7 @@ bool add_uid(Arguments& a) {
   return true;
 }
 
-bool parse(int argc, char** argv, Arguments& a) {
+static bool parse(int argc, char** argv, Arguments& a) {
   const char** const texts[] = {&a.node.policy_path, &a.node.trust_path, &a.node.state_dir,
                                 &a.socket,           &a.node.name,       &a.uid};
   const option options[] = {{"policy", 1, nullptr, 0}, {"trust", 1, nullptr, 1},    {"state", 1, nullptr, 2},
@@ -45,46 +42,47 @@ bool parse(int argc, char** argv, Arguments& a) {
   return optind == argc;
 }
 
-int refuse(const char* where, Fault fault) {
+static int refuse(const char* where, Fault fault) {
   fprintf(stderr, "x0x-enforcer: %s: %s: %s\n", where, fault_name(fault), fault_message(fault));
   return 1;
 }
 
-bool gains_privilege() {
+static bool gains_privilege() {
   struct stat self {};
   return getauxval(AT_SECURE) != 0 || stat("/proc/self/exe", &self) != 0 || (self.st_mode & (S_ISUID | S_ISGID)) != 0;
 }
 
-int doctor(const Arguments& a, const Result<Policy>& policy, bool absent, const char* audit_path) {
+static void describe(const char* path, const BlobView& table, const Digest& digest) {
+  const blob::Header& h = table.header();
+  char hex[65], expiry[40] = "\"never";
+  if (h.expires != 0) Json(expiry).write("%", Time{h.expires * 1000});
+  sodium_bin2hex(hex, sizeof hex, digest.bytes, sizeof digest.bytes);
+  printf("exec: %s\npolicy: %s\nname: %s\n", table.enabled() ? "enabled" : "disabled by the policy", path,
+         table.text(h.name).present() ? table.text(h.name).c_str() : "(none)");
+  printf("version: %llu\ndigest: %s\nexpires: %.24s\nentries: %u\ncommands: %u\n",
+         static_cast<unsigned long long>(h.policy_version), hex, expiry + 1, h.entry_count, h.rule_count);
+}
+
+static int doctor(const Arguments& a, const Result<Policy>& policy, bool absent, const char* audit_path) {
   const Fault audit = check_audit(audit_path);
   const KernelFeatures kernel = probe_features();
-  if (policy.ok()) {
-    const BlobView& table = policy.value().table;
-    char digest[65], expiry[40] = "\"never";
-    if (table.header().expires != 0) Json(expiry).write("%", Time{table.header().expires * 1000});
-    sodium_bin2hex(digest, sizeof digest, policy.value().digest.bytes, sizeof policy.value().digest.bytes);
-    printf("exec: %s\npolicy: %s\nname: %s\n", table.enabled() ? "enabled" : "disabled by the policy",
-           a.node.policy_path,
-           table.text(table.header().name).present() ? table.text(table.header().name).c_str() : "(none)");
-    printf("version: %llu\ndigest: %s\nexpires: %.24s\nentries: %u\ncommands: %u\n",
-           static_cast<unsigned long long>(table.header().policy_version), digest, expiry + 1,
-           table.header().entry_count, table.header().rule_count);
-  } else {
+  const auto yes_no = [](bool yes) { return yes ? "yes" : "no"; };
+  if (policy.ok())
+    describe(a.node.policy_path, policy.value().table, policy.value().digest);
+  else
     printf("exec: disabled\npolicy: %s: %s: %s\n", a.node.blamed, fault_name(policy.fault()),
            fault_message(policy.fault()));
-  }
   printf("socket: %s: %s\naudit log: %s: %s\n", a.socket,
          probe_socket(a.socket) == 0 ? "an enforcer listens" : "nobody listens", audit_path,
          audit == Fault::none ? "writable" : fault_message(audit));
-  printf(
-      "kernel: Landlock ABI %d (`writable` needs %d), seccomp %s, child lists %s, cgroup %s\nrunning as: %s, uid %u\n",
-      kernel.landlock_abi, kMinLandlockAbi, kernel.seccomp ? "yes" : "no", kernel.child_lists ? "yes" : "no",
-      find_delegated_cgroup() >= 0 ? "delegated" : "not delegated", geteuid() == 0 ? "root" : "an ordinary user",
-      geteuid());
+  printf("kernel: Landlock ABI %d (`writable` needs %d), seccomp %s, child lists %s, cgroup %s\n", kernel.landlock_abi,
+         kMinLandlockAbi, yes_no(kernel.seccomp), yes_no(kernel.child_lists),
+         find_delegated_cgroup() >= 0 ? "delegated" : "not delegated");
+  printf("running as: %s, uid %u\n", geteuid() == 0 ? "root" : "an ordinary user", geteuid());
   return (policy.ok() || absent) && audit == Fault::none && kernel.child_lists ? 0 : 1;
 }
 
-int start(int argc, char** argv) {
+int main(int argc, char** argv) {
   if (gains_privilege()) return refuse(argv[0], Fault::setuid);
   Arguments a;
   const bool valid = parse(argc, argv, a);
@@ -98,7 +96,8 @@ int start(int argc, char** argv) {
   a.node.now_secs = milliseconds(CLOCK_REALTIME) / 1000;
   a.node.record = a.check == 0 && a.doctor == 0;
   const Result<Policy> policy = load_policy(a.node);
-  const BlobView& table = policy.value().table;
+  const BlobView& table = policy.value().table;  // without a policy an empty one
+  const Bytes digest = policy.ok() ? Bytes(policy.value().digest.bytes) : Bytes{};
   const bool absent = policy.fault() == Fault::missing && a.node.blamed == a.node.policy_path && a.explicit_policy == 0;
   const char* const audit_path =
       policy.ok() ? table.text(table.header().audit_log_path).c_str() : "/var/log/x0x/exec.log";
@@ -121,31 +120,23 @@ int start(int argc, char** argv) {
   int listener = kActivatedSocket;
   const Fault claimed = activated ? Fault::none : claim_socket(a.socket, listener);
   if (claimed != Fault::none) return refuse(a.socket, claimed);
-  audit.record("policy_loaded", kPolicyLoaded, policy.ok() && table.enabled(), a.node.policy_path,
-               Hex{policy.ok() ? Bytes(policy.value().digest.bytes) : Bytes{}},
-               policy.ok() ? table.text(table.header().name).bytes : Bytes{},
-               policy.ok() ? table.header().policy_version : 0);
+  audit.record("policy_loaded", kPolicyLoaded, table.enabled(), a.node.policy_path, Hex{digest},
+               table.text(table.header().name).bytes, table.header().policy_version);
   if (const char* own = getenv("HOME"); own != nullptr && strlen(own) < sizeof home - 5)
     memcpy(home + 5, own, strlen(own) + 1);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   prctl(PR_SET_DUMPABLE, 0);  // commands have our uid: none may trace us or a supervisor, or open our memory
   const int status = !audit.flush() ? refuse(audit_path, Fault::audit_not_writable)
-                                    : serve({policy.ok() ? &table : nullptr,
-                                             policy.value().digest,
-                                             a.node.policy_path,
-                                             home,
-                                             &audit,
-                                             listener,
-                                             {a.uids, a.uid_count},
-                                             milliseconds(CLOCK_REALTIME)});
+                                    : serve({.table = table,
+                                             .digest = digest,
+                                             .policy_path = a.node.policy_path,
+                                             .home = home,
+                                             .audit = &audit,
+                                             .listener = listener,
+                                             .allowed_uids = {a.uids, a.uid_count},
+                                             .loaded_at = milliseconds(CLOCK_REALTIME)});
   close(listener);                                                  // closed already, unless it never served
   if (!activated && probe_socket(a.socket) != 0) unlink(a.socket);  // another may have the name by now
   return status;
 }
-
-}  // namespace
-
-}  // namespace x0x
-
-int main(int argc, char** argv) { return x0x::start(argc, argv); }

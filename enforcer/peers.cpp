@@ -1,10 +1,6 @@
 #include "enforcer/peers.hpp"
 
-#include "enforcer/system.hpp"
-
 namespace x0x {
-
-namespace {
 
 // A socket address, or an empty length when the name does not fit. A leading `@` means an abstract name.
 struct UnixAddress {
@@ -20,7 +16,7 @@ struct UnixAddress {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
 };
 
-bool passed_by_systemd() {
+static bool passed_by_systemd() {
   const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
   int listening = 0;
   socklen_t size = sizeof listening;
@@ -28,8 +24,6 @@ bool passed_by_systemd() {
          getsockopt(kActivatedSocket, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) == 0 && listening == 1 &&
          fcntl(kActivatedSocket, F_SETFD, FD_CLOEXEC) == 0 && fcntl(kActivatedSocket, F_SETFL, O_NONBLOCK) == 0;
 }
-
-}  // namespace
 
 bool close_inherited() {
   const bool activated = passed_by_systemd();

@@ -1,16 +1,10 @@
 #include "enforcer/policy_file.hpp"
 
-#include <string_view>
-
-#include "enforcer/system.hpp"
-
 namespace x0x {
-
-namespace {
 
 constexpr std::size_t kVersionDigits = 20, kStateBytes = kVersionDigits + 1 + 64 + 1;  // `version digest`, a line
 
-Fault check_file(int fd, std::uint64_t max_bytes, struct stat& file) {
+static Fault check_file(int fd, std::uint64_t max_bytes, struct stat& file) {
   if (fd < 0)
     return errno == ENOENT || errno == ENOTDIR ? Fault::missing : errno == ELOOP ? Fault::symlink : Fault::unreadable;
   if (fstat(fd, &file) != 0) return Fault::unreadable;
@@ -20,25 +14,23 @@ Fault check_file(int fd, std::uint64_t max_bytes, struct stat& file) {
   return static_cast<std::uint64_t>(file.st_size) > max_bytes ? Fault::too_large : Fault::none;
 }
 
-bool is_audience(const BlobView& table, std::string_view node) {
+static bool is_audience(const BlobView& table, std::string_view node) {
   for (std::uint32_t i = 0; i < table.header().audience_count; ++i)
     if (node == table.item(i).c_str()) return true;
   return table.header().audience_count == 0;
 }
 
-Fault check_window(const BlobView& table, std::uint64_t now_secs) {
+static Fault check_window(const BlobView& table, std::uint64_t now_secs) {
   if (table.header().not_before == 0 && table.header().expires == 0) return Fault::none;
   if (now_secs < kEarliestClock) return Fault::bad_clock;
   if (now_secs < table.header().not_before) return Fault::not_yet_valid;
   return table.header().expires != 0 && now_secs >= table.header().expires ? Fault::expired : Fault::none;
 }
 
-bool is_state(const char* line, std::size_t size) {
+static bool is_state(const char* line, std::size_t size) {
   return size == kStateBytes && strspn(line, "0123456789") == kVersionDigits && line[kVersionDigits] == ' ' &&
          strspn(line + kVersionDigits + 1, "0123456789abcdef") == 64 && line[size - 1] == '\n';
 }
-
-}  // namespace
 
 Result<Bytes> read_file(const char* path, std::uint64_t max_bytes) {
   struct stat file {};

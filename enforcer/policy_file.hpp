@@ -6,6 +6,7 @@
 #pragma once
 
 #include "enforcer/blob_view.hpp"
+#include "enforcer/system.hpp"
 
 namespace x0x {
 

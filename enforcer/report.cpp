@@ -24,17 +24,14 @@ void write_diagnostics(Json& json, const ServerConfig& config, bool enabled, con
     json.write(kRecentWarning, Time{w.at}, wire::kWarningNames[w.kind], w.address.agent(), w.address.id(), w.summary,
                w.bytes);
   }
-  const BlobView* const table = config.table;
-  const bool loaded = table != nullptr;
-  json.write(kAclSummary, config.policy_path, Time{config.loaded_at}, loaded ? table->header().entry_count : 0,
-             loaded ? table->header().rule_count : 0, loaded ? table->text(table->header().name).bytes : Bytes{},
-             loaded ? table->header().policy_version : 0, Hex{loaded ? Bytes(config.digest.bytes) : Bytes{}},
-             Time{loaded ? table->header().expires * 1000 : 0}, config.audit->degraded());
+  const blob::Header& h = config.table.header();
+  json.write(kAclSummary, config.policy_path, Time{config.loaded_at}, h.entry_count, h.rule_count,
+             config.table.text(h.name).bytes, h.policy_version, Hex{config.digest}, Time{h.expires * 1000},
+             config.audit->degraded());
 }
 
 void write_sessions(Json& json, std::span<const Slot> slots, std::uint64_t now) {
-  json.write("{'sessions':[");
-  const char* separator = "";
+  const char* separator = "{'sessions':[";
   for (const Slot& slot : slots) {
     if (!slot.live()) continue;
     json.write(separator).write(kSessionLine, slot.address.id(), slot.address.agent(), slot.address.machine(),
@@ -42,7 +39,7 @@ void write_sessions(Json& json, std::span<const Slot> slots, std::uint64_t now) 
                                 slot.session.streams[0].total, slot.session.streams[1].total, slot.summary);
     separator = ",";
   }
-  json.write("]}");
+  json.write(separator[0] == ',' ? "]}" : "{'sessions':[]}");
 }
 
 }  // namespace x0x

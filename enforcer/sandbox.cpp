@@ -5,7 +5,6 @@
 #include "enforcer/spawn.hpp"
 
 namespace x0x {
-namespace {
 
 constexpr std::uint64_t kTruncate = 1u << 14, kIoctlDevice = 1u << 15;  // newer than the headers of Debian 12
 // All that make, move or remove: the bits from REMOVE_DIR to REFER. Devices are made nowhere: root could write to a
@@ -13,12 +12,12 @@ constexpr std::uint64_t kTruncate = 1u << 14, kIoctlDevice = 1u << 15;  // newer
 constexpr std::uint64_t kDirectoryWrites = kTruncate - LANDLOCK_ACCESS_FS_REMOVE_DIR;
 constexpr std::uint64_t kMakeDevice = LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK;
 
-int landlock_abi() {
+static int landlock_abi() {
   return static_cast<int>(syscall(SYS_landlock_create_ruleset, nullptr, 0ul, LANDLOCK_CREATE_RULESET_VERSION));
 }
 
 // The kernel refuses rights of directories on anything else. Descriptors are left to execve to close.
-bool allow_below(int ruleset, const char* path, std::uint64_t file_writes) {
+static bool allow_below(int ruleset, const char* path, std::uint64_t file_writes) {
   landlock_path_beneath_attr rule{};
   rule.parent_fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
   struct stat info;
@@ -27,8 +26,6 @@ bool allow_below(int ruleset, const char* path, std::uint64_t file_writes) {
   rule.allowed_access = S_ISDIR(info.st_mode) ? file_writes | (kDirectoryWrites & ~kMakeDevice) : file_writes;
   return syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0;
 }
-
-}  // namespace
 
 // And never a core file.
 bool limit_resources(const Options& o) {

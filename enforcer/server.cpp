@@ -1,12 +1,8 @@
 #include "enforcer/server.hpp"
 
-#include "enforcer/system.hpp"
-
 namespace x0x {
 
 using namespace wire;
-
-namespace {
 
 constexpr std::uint32_t kReadsPerTurn = 8;
 constexpr std::size_t kChunkHead = kLengthBytes + 1 + 2 * kIdBytes + kPrefixBytes + 4 + kRequestIdBytes + 4 + 8;
@@ -36,6 +32,7 @@ class Server {
       take();
     }
     audit_.record("stopped");
+    dismiss_idle();
     remove_session_cgroups(cgroup_);
     return audit_.flush() ? 0 : 1;
   }
@@ -58,9 +55,8 @@ class Server {
     ++turn_;  // so that no session is always the first to fill what its peer has not read
     for (std::size_t i = 0; i < slots_used_; ++i) {
       Slot& slot = slots_[(i + turn_) % slots_used_];
+      if (slot.ready[kControl] != 0 && !slot.progress.gone) take_progress(slot);
       if (!slot.live() || slot.session.stage == Stage::finished) continue;  // its flags may still be set
-      if (slot.ready[kControl] != 0) take_progress(slot);
-      if (slot.ready[0] != 0) write_stdin(slot);
       for (std::uint32_t k = 0; k < 2 * kReadsPerTurn; ++k)
         if (reads(slot, k % 2)) busy_ |= read_stream(slot, k % 2, true);
     }
@@ -70,9 +66,9 @@ class Server {
   // Records first, then what waited for them, then the sockets.
   void settle() {
     for (Slot& slot : slots()) step(slot);
-    if (!expired_ && config_.table != nullptr && !in_window(*config_.table, wall_secs())) {
+    if (!expired_ && !in_window(config_.table, wall_secs())) {
       expired_ = true;
-      audit_.record("policy_expired", kPolicyExpired, Hex{config_.digest.bytes});
+      audit_.record("policy_expired", kPolicyExpired, Hex{config_.digest});
     }
     if (!audit_.pending()) flush_by_ = now_ + 1000;  // what nothing waits for, or what failed, waits this long
     if (now_ >= flush_by_ || (audit_.waiting() && !audit_.degraded())) {
@@ -90,19 +86,27 @@ class Server {
       leave(peer);
       peer.close();
     }
-    while (slots_used_ > 0 && !slots_[slots_used_ - 1].live()) --slots_used_;
+    if (now_ >= dismiss_at_) dismiss_idle();
+    while (slots_used_ > 0 && !slots_[slots_used_ - 1].live() && slots_[slots_used_ - 1].io.supervisor < 0)
+      --slots_used_;
     while (peers_used_ > 0 && peers_[peers_used_ - 1].fd < 0) --peers_used_;
+  }
+
+  void dismiss_idle() {
+    dismiss_at_ = kNever;
+    for (Slot& slot : slots())
+      if (!slot.live()) close_session(slot.io);
   }
 
   int timeout() {
     if (audit_.waiting() && !audit_.degraded()) return 0;
-    std::uint64_t next = stopping_ ? stop_by_ : now_ + 60000;
+    std::uint64_t next = std::min(dismiss_at_, stopping_ ? stop_by_ : now_ + 60000);
     if (audit_.pending()) next = std::min(next, flush_by_);
     if (guests_ && !stopping_) next = std::min(next, accept_after_);
-    if (!expired_ && config_.table != nullptr && config_.table->header().expires != 0)
-      next = std::min(next, config_.table->header().expires * 1000 - started_);
+    if (const std::uint64_t expires = config_.table.header().expires; !expired_ && expires != 0)
+      next = std::min(next, expires * 1000 - started_);
     for (const Slot& slot : slots())
-      next = std::min(next, slot.orphaned ? now_ + 20 : slot.session.next_deadline(now_));
+      if (slot.live()) next = std::min(next, slot.orphaned ? now_ + 20 : slot.session.next_deadline(now_));
     for (const Peer& peer : peers()) next = std::min(next, peer.leaving ? now_ + kFarewellMs : kNever);
     return next > now_ ? static_cast<int>(next - now_) : 0;
   }
@@ -129,7 +133,7 @@ class Server {
 
   // Turning the clock back does not bring an expired policy back, not even after it was only turned forward.
   std::uint64_t wall_secs() const { return std::max(milliseconds(CLOCK_REALTIME), started_ + now_) / 1000; }
-  bool enabled() const { return config_.table != nullptr && config_.table->enabled() && !expired_ && !stopping_; }
+  bool enabled() const { return config_.table.enabled() && !expired_ && !stopping_; }
 
   // ---- peers
 
@@ -162,8 +166,8 @@ class Server {
     const auto named = [&](const Slot& s) {
       return s.peer == &peer && memcmp(&s.address, &message.address, sizeof s.address) == 0;
     };
-    Slot* const slot = std::find_if(slots_, slots_ + slots_used_, named);
-    const bool found = message.has_address && slot != slots_ + slots_used_;
+    const auto slot = std::ranges::find_if(slots(), named);
+    const bool found = message.has_address && slot != slots().end();
     if (!valid || (found && message.tag == Tag::request)) {
       malformed(peer, message.has_address ? &message.address : nullptr);
     } else if (message.kind != kKindExec) {
@@ -200,43 +204,42 @@ class Server {
 
   // ---- requests
 
-  // True: it is accepted and will run once its record is durable.
+  // True: it is accepted and will run once its record is durable. One for which there is no place is denied in the
+  // last.
   bool request(Peer& peer, const Message& message, std::uint8_t* bytes) {
-    Slot* const slot = std::ranges::find_if_not(slots_, &Slot::live);
-    Slot fresh;
-    fresh.address = message.address;
-    fresh.peer = &peer;
-    fresh.argv_block = message.argv_block;
+    Slot& slot = *std::ranges::find_if_not(slots_, slots_ + kMaxSessions, &Slot::live);
+    slot.address = message.address;
+    slot.peer = &peer;
+    slot.argv_block = message.argv_block;
     ++peer.sessions;
     Verdict verdict;
-    if (enabled()) verdict = decide(*config_.table, message.request(), wall_secs());
-    fresh.rule = verdict.rule;
-    if (!is_allow(verdict.decision)) return deny(fresh, verdict.reason), false;
-    if (slot == std::end(slots_) ||
-        std::ranges::count_if(slots(), &Slot::live) >= config_.table->header().max_concurrent_total ||
-        active_of(slots(), message.address) >= config_.table->header().max_concurrent_per_agent)
-      return deny(fresh, DenialReason::concurrency_limit_reached), false;
-    if (audit_.degraded()) return deny(fresh, DenialReason::exec_disabled), false;
-    *slot = fresh;
-    slots_used_ = std::max(slots_used_, static_cast<std::size_t>(slot - slots_) + 1);
-    slot->session.accept(config_.table->caps(slot->rule), message.timeout_ms, now_);
+    if (enabled()) verdict = decide(config_.table, message.request(), wall_secs());
+    slot.rule = verdict.rule;
+    const blob::Header& limits = config_.table.header();
+    if (!is_allow(verdict.decision)) return deny(slot, verdict.reason), false;
+    if (&slot == slots_ + kMaxSessions || std::ranges::count_if(slots(), &Slot::live) >= limits.max_concurrent_total ||
+        active_of(slots(), message.address) >= limits.max_concurrent_per_agent)
+      return deny(slot, DenialReason::concurrency_limit_reached), false;
+    if (audit_.degraded()) return deny(slot, DenialReason::exec_disabled), false;
+    slots_used_ = std::max(slots_used_, static_cast<std::size_t>(&slot - slots_) + 1);
+    slot.session.accept(config_.table.caps(slot.rule), message.timeout_ms, now_);
     ++totals_.allowed;
-    slot->message = bytes;
-    slot->stdin_data = message.stdin_data;
-    slot->started_at = milliseconds(CLOCK_REALTIME);
-    const Bytes shown = hides_argv(*slot) ? as_bytes("(hashed)") : slot->argv_block.first(slot->argv_block.size() - 1);
-    std::ranges::replace_copy(shown.first(std::min(shown.size(), sizeof slot->summary - 1)), slot->summary, '\0', ' ');
-    const std::uint32_t entry_number = config_.table->rule(slot->rule).entry;
-    const Entry entry = config_.table->entry(entry_number);
-    begin_record("request", *slot)
-        .write(kRequest, config_.table->text(entry.description).bytes, entry_number, slot->rule - entry.first_rule,
-               Hex{config_.digest.bytes}, slot->stdin_data.size(), message.timeout_ms);
+    slot.message = bytes;
+    slot.stdin_data = message.stdin_data;
+    slot.started_at = milliseconds(CLOCK_REALTIME);
+    const Bytes shown = hides_argv(slot) ? as_bytes("(hashed)") : slot.argv_block.first(slot.argv_block.size() - 1);
+    std::ranges::replace_copy(shown.first(std::min(shown.size(), sizeof slot.summary - 1)), slot.summary, '\0', ' ');
+    const std::uint32_t entry_number = config_.table.rule(slot.rule).entry;
+    const Entry entry = config_.table.entry(entry_number);
+    begin_record("request", slot)
+        .write(kRequest, config_.table.text(entry.description).bytes, entry_number, slot.rule - entry.first_rule,
+               Hex{config_.digest}, slot.stdin_data.size(), message.timeout_ms);
     audit_.finish();
     return true;
   }
 
   bool hides_argv(const Slot& slot) const {
-    return slot.rule != blob::kNone && (config_.table->options(slot.rule).flags & blob::kOptionAuditHash) != 0;
+    return slot.rule != blob::kNone && (config_.table.options(slot.rule).flags & blob::kOptionAuditHash) != 0;
   }
 
   Json& begin_record(const char* event, const Slot& slot) {
@@ -278,38 +281,29 @@ class Server {
   void release(Slot& slot) {
     tell(slot, exit_frame(slot.address, slot.facts).finish());
     if (slot.peer != nullptr) --slot.peer->sessions;
-    close_session(slot.io);  // not sooner: its supervisor ends while the disk is waited for
+    close_session(slot.io, !slot.progress.spent);  // not sooner: a supervisor ends while the disk is waited for
     free(slot.message);
-    slot = {};
+    Slot fresh;
+    fresh.io = slot.io;
+    slot = fresh;
+    dismiss_at_ = now_ + kIdleMs;
   }
 
   // ---- processes
 
   void launch(Slot& slot) {
-    static const char* argv[blob::kMaxArgc + 1];
-    std::size_t argc = 0;
-    for (Bytes rest = slot.argv_block; !rest.empty();)
-      argv[argc++] = reinterpret_cast<const char*>(next_token(rest).data());
-    argv[argc] = nullptr;
+    ChildPlan plan;
+    plan.argv_block = slot.argv_block;
+    plan.stdin_data = slot.stdin_data;
+    plan.delegated = cgroup_;
+    plan.slot = static_cast<std::uint32_t>(&slot - slots_);
     slot.session.stage = Stage::running;
     slot.progress.failed = SpawnStep::environment;
     errno = E2BIG;
-    ChildPlan plan;
-    if (plan_rule(*config_.table, slot.rule, argv, config_.home, plan)) {
-      plan.delegated = cgroup_;
-      plan.slot = static_cast<std::uint32_t>(&slot - slots_);
-      slot.progress.failed = spawn(plan, slot.io);
-    }
+    if (plan_rule(config_.table, slot.rule, config_.home, plan)) slot.progress.failed = spawn(plan, slot.io);
     slot.progress.error = errno;
     if (slot.progress.failed != SpawnStep::none) return deny(slot, DenialReason::spawn_failed);
-    for (std::size_t i = 0; i < 4; ++i) watch(slot.io.fds[i], i == 0 ? EPOLLOUT : EPOLLIN, slot.ready[i]);
-    if (slot.stdin_data.empty()) shut(slot, 0);
-  }
-
-  static void shut(Slot& slot, std::size_t i) {
-    close(slot.io.fds[i]);
-    slot.io.fds[i] = -1;
-    slot.ready[i] = 0;
+    for (std::size_t i = 0; i < std::size(slot.ready); ++i) watch(slot.io.fds[i], EPOLLIN, slot.ready[i]);
   }
 
   static bool is_slow(const Slot& slot) {
@@ -319,7 +313,7 @@ class Server {
   // Nothing is read before Started was sent, nor what a slow peer would make us keep.
   static bool reads(const Slot& slot, std::uint32_t stream) {
     const Stream& s = slot.session.streams[stream];
-    return slot.ready[1 + stream] != 0 && (slot.progress.command != 0 || slot.session.stage == Stage::gone) &&
+    return slot.ready[stream] != 0 && (slot.progress.command != 0 || slot.session.stage == Stage::gone) &&
            (s.sent >= s.cap || !is_slow(slot));
   }
 
@@ -328,12 +322,11 @@ class Server {
     const int n = read_progress(slot.io, slot.progress);
     slot.ready[kControl] = n > 0;
     busy_ |= n > 0;
-    if (n == 0) orphan(slot);
-    if (slot.progress.gone) slot.session.gone(now_), shut(slot, kControl);
+    if (n == 0) slot.live() ? orphan(slot) : close_session(slot.io);
+    if (slot.progress.gone) slot.session.gone(now_);
     if (started || slot.progress.command == 0) return;
     ++totals_.started;
-    audit_.begin("started").write(kStarted, slot.address.id(), slot.progress.command);
-    audit_.finish(false);
+    audit_.note("started", kStarted, slot.address.id(), slot.progress.command);
     tell(slot, Frame(slot.address, Tag::started).number(static_cast<std::uint32_t>(slot.progress.command)).finish());
   }
 
@@ -341,8 +334,8 @@ class Server {
   // that a command traces would be waiting for that command. The pipes still hold what was written last.
   void orphan(Slot& slot) {
     slot.orphaned = true;
-    slot.io.supervisor = -1;
-    shut(slot, kControl);
+    close(slot.io.fds[kControl]);
+    slot.io.supervisor = slot.io.fds[kControl] = -1;
   }
 
   void hunt(Slot& orphaned) {
@@ -355,22 +348,14 @@ class Server {
     orphaned.session.gone(now_);
   }
 
-  void write_stdin(Slot& slot) {
-    const ssize_t n = write(slot.io.fds[0], slot.stdin_data.data(), slot.stdin_data.size());
-    busy_ |= n > 0;
-    slot.ready[0] = n > 0;
-    if (n > 0) slot.stdin_data = slot.stdin_data.subspan(static_cast<std::size_t>(n));
-    if ((n < 0 && errno != EAGAIN && errno != EINTR) || slot.stdin_data.empty()) shut(slot, 0);
-  }
-
   // False when there was nothing to read. Without `forward` it is only counted.
   bool read_stream(Slot& slot, std::uint32_t stream, bool forward) {
     static std::uint8_t spare[kChunkBytes];
     std::uint8_t* const room = forward && slot.peer != nullptr ? slot.peer->reserve(kChunkHead + kChunkBytes) : nullptr;
     std::uint8_t* const chunk = room != nullptr ? room + kChunkHead : spare;
     Stream& s = slot.session.streams[stream];
-    const ssize_t n = read(slot.io.fds[1 + stream], chunk, kChunkBytes);
-    slot.ready[1 + stream] = n > 0;
+    const ssize_t n = read(slot.io.fds[stream], chunk, kChunkBytes);
+    slot.ready[stream] = n > 0;
     s.open = n >= 0 ? n > 0 : errno == EAGAIN || errno == EINTR;
     if (n <= 0) return false;
     const std::uint64_t bytes = static_cast<std::uint64_t>(n);
@@ -385,7 +370,7 @@ class Server {
 
   void step(Slot& slot) {
     if (slot.orphaned && slot.session.stage == Stage::running) hunt(slot);
-    const Actions actions = slot.session.step(now_, is_slow(slot) || slot.ready[1] != 0 || slot.ready[2] != 0);
+    const Actions actions = slot.session.step(now_, is_slow(slot) || slot.ready[0] != 0 || slot.ready[1] != 0);
     send_warnings(slot, actions.warnings);
     totals_.overdue += actions.overdue;
     for (std::size_t i = static_cast<std::size_t>(actions.from) + 1; i <= static_cast<std::size_t>(actions.to); ++i)
@@ -405,8 +390,7 @@ class Server {
     recent = {milliseconds(CLOCK_REALTIME), bytes[kind < 5 ? kind : 2], kind, slot.address, {}};
     std::ranges::copy(slot.summary, recent.summary);
     ++totals_.warnings[kind];
-    audit_.begin("warning").write(kWarning, slot.address.id(), kWarningNames[kind], recent.bytes);
-    audit_.finish(false);
+    audit_.note("warning", kWarning, slot.address.id(), kWarningNames[kind], recent.bytes);
     tell(slot, warning_frame(slot.address, kind).finish());
   }
 
@@ -431,16 +415,15 @@ class Server {
   int signals_ = -1;
   std::uint64_t now_ = milliseconds(CLOCK_BOOTTIME), accept_after_ = 0, flush_by_ = 0, stop_by_ = 0;
   const std::uint64_t started_ = milliseconds(CLOCK_REALTIME) - now_;
+  std::uint64_t dismiss_at_ = kNever;
   bool busy_ = false, stopping_ = false, expired_ = false;
   std::uint32_t guests_ = 0, signals_ready_ = 0;
   Totals totals_{};
   std::size_t turn_ = 0, slots_used_ = 0, peers_used_ = 0;
   Peer peers_[kMaxPeers];
-  Slot slots_[kMaxSessions];
+  Slot slots_[kMaxSessions + 1];
   char document_[kMaxDocument];
 };
-
-}  // namespace
 
 int serve(const ServerConfig& config) {
   static Server server(config);

@@ -6,7 +6,6 @@
 
 #include "enforcer/audit.hpp"
 #include "enforcer/peers.hpp"
-#include "enforcer/session.hpp"
 #include "enforcer/spawn.hpp"
 
 namespace x0x {
@@ -14,14 +13,15 @@ namespace x0x {
 inline constexpr std::uint32_t kMaxSessions = 512;  // whatever the policy says
 inline constexpr std::size_t kMaxDocument = 512u << 10;
 inline constexpr std::uint64_t kRecentWarnings = 64;
+inline constexpr std::uint64_t kIdleMs = 10'000;  // how long supervisors without a session are kept
 
-// A session with its process and its peer.
+// A session with its process and its peer. Only `io` outlives the session: a supervisor may serve the next.
 struct Slot {
   Session session;
   Address address = {};
   Spawned io;
   Progress progress;
-  std::uint32_t ready[4] = {};  // as io.fds; not 0: to be read or written
+  std::uint32_t ready[3] = {};  // as io.fds; not 0: to be read
   Peer* peer = nullptr;         // null: it has gone
   std::uint32_t rule = blob::kNone;
   bool orphaned = false;            // its supervisor was killed
@@ -54,12 +54,12 @@ struct Totals {
 };
 
 struct ServerConfig {
-  const BlobView* table = nullptr;  // null: no policy, nothing is allowed
-  Digest digest = {};
+  BlobView table = {};                                 // without a policy an empty one, which allows nothing
+  Bytes digest = {};                                   // of the policy, if there is one
   const char *policy_path = nullptr, *home = nullptr;  // home: "HOME=…"
   Audit* audit = nullptr;
   int listener = -1;
-  std::span<const std::uint32_t> allowed_uids;
+  std::span<const std::uint32_t> allowed_uids = {};
   std::uint64_t loaded_at = 0;  // Unix milliseconds
 };
 

@@ -1,7 +1,5 @@
 #include "enforcer/session.hpp"
 
-#include "enforcer/system.hpp"
-
 namespace x0x {
 
 using wire::WarningKind;

@@ -2,14 +2,11 @@
 
 namespace x0x {
 
-bool plan_rule(const BlobView& table, std::uint32_t rule, const char* const* argv, const char* home, ChildPlan& plan) {
-  const Options o = table.options(rule);
+bool plan_rule(const BlobView& table, std::uint32_t rule, const char* home, ChildPlan& plan) {
+  const Options& o = plan.options = table.options(rule);
   if (o.env_count > kMaxChildEnv || o.writable_count > kMaxWritable) return false;
-  const Text exe = table.text(o.exe), cwd = table.text(o.cwd);
-  plan = {.file = exe.present() ? exe.c_str() : argv[0],
-          .argv = argv,
-          .cwd = (cwd.present() ? cwd : table.text(table.header().default_cwd)).c_str(),
-          .options = o};
+  plan.file = table.text(o.exe).c_str();
+  plan.cwd = table.text(table.text(o.cwd).present() ? o.cwd : table.header().default_cwd).c_str();
   const std::uint32_t first_path = o.first_item + o.env_count;
   for (std::uint32_t i = 0; i < o.env_count; ++i) plan.envp[i] = table.item(o.first_item + i).c_str();
   for (std::uint32_t i = 0; i < o.writable_count; ++i) plan.writable[i] = table.item(first_path + i).c_str();
@@ -21,11 +18,9 @@ bool plan_rule(const BlobView& table, std::uint32_t rule, const char* const* arg
   return true;
 }
 
-namespace {
-
 // The cgroup of a slot. Two enforcers may share the one above; neither may touch the other's sessions. One in which a
 // command has made cgroups of its own could not be removed after a kill: it is not used again.
-int open_cgroup(int delegated, std::uint32_t slot) {
+static int open_cgroup(int delegated, std::uint32_t slot) {
   snprintf(session_cgroup, sizeof session_cgroup, "../x0x-%d-%u", getpid(), slot);
   const char* const name = session_cgroup + strlen("../");
   mkdirat(delegated, name, 0755);  // or it is there, and empty
@@ -34,12 +29,16 @@ int open_cgroup(int delegated, std::uint32_t slot) {
   return fstat(fd, &group) == 0 && group.st_nlink == 2 ? fd : (close(fd), -1);
 }
 
-void close_all(std::span<const int> fds) {
-  for (const int fd : fds) close(fd);  // -1 does no harm
+// A file in memory that nobody waits for to be read; it cannot be executed as it is.
+static int open_stdin(Bytes data) {
+  if (data.empty()) return open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int fd = memfd_create("stdin", MFD_CLOEXEC);
+  const bool ready = fchmod(fd, 0400) == 0 && pwrite(fd, data.data(), data.size(), 0) == ssize_t(data.size());
+  return ready ? fd : (close(fd), -1);
 }
 
 // A fork, into the cgroup if there is one and it can be entered.
-pid_t fork_into(int cgroup) {
+static pid_t fork_into(int cgroup) {
   clone_args args{};
   args.exit_signal = SIGCHLD;
   if (cgroup >= 0) args.flags = CLONE_INTO_CGROUP, args.cgroup = static_cast<std::uint64_t>(cgroup);
@@ -47,26 +46,59 @@ pid_t fork_into(int cgroup) {
   return pid < 0 && cgroup >= 0 ? fork_into(-1) : static_cast<pid_t>(pid);
 }
 
-}  // namespace
+static void close_all(std::span<const int> fds) {
+  for (const int fd : fds) close(fd);  // -1 does no harm
+}
 
-SpawnStep spawn(const ChildPlan& plan, Spawned& out) {
-  out = {};
-  int theirs[] = {-1, -1, -1, -1, -1}, pair[2];
-  bool piped = true;
-  for (int i = 0; i < 4 && piped; ++i) {
-    const bool pipe = i != kControl;
-    piped = (pipe ? pipe2(pair, O_CLOEXEC) : socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) == 0;
-    if (piped) out.fds[i] = pair[i == 0], theirs[i] = pair[i != 0], fcntl(out.fds[i], F_SETFL, O_NONBLOCK);
+// One that has nothing to do, or has told its end, has no child left.
+static void end_supervisor(Spawned& session) {
+  if (session.supervisor > 0) kill(session.supervisor, SIGKILL), waitpid(session.supervisor, nullptr, 0);
+  close(session.fds[kControl]);
+  session.supervisor = session.fds[kControl] = -1;
+}
+
+// Gives the plan to a supervisor that has none. False: there is no such supervisor, or it cannot take it.
+static bool hand_over(const ChildPlan& plan, const int* fds, const Spawned& session) {
+  if (session.supervisor < 0 || plan.argv_block.size() > kMaxHandedOver) return false;
+  Luggage luggage;
+  luggage.parts[0] = {const_cast<ChildPlan*>(&plan), sizeof plan};
+  luggage.parts[1] = {const_cast<std::uint8_t*>(plan.argv_block.data()), plan.argv_block.size()};
+  cmsghdr* const label = CMSG_FIRSTHDR(&luggage.message);
+  label->cmsg_len = CMSG_LEN(3 * sizeof *fds), label->cmsg_level = SOL_SOCKET, label->cmsg_type = SCM_RIGHTS;
+  memcpy(CMSG_DATA(label), fds, 3 * sizeof *fds);
+  kill(session.supervisor, SIGCONT);
+  return sendmsg(session.fds[kControl], &luggage.message, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
+}
+
+// A new supervisor, which has the plan because it is a fork of us.
+static SpawnStep start_supervisor(const ChildPlan& plan, int (&theirs)[5], Spawned& session) {
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) return SpawnStep::pipes;
+  session.fds[kControl] = pair[0];
+  theirs[kControlFd] = pair[1];
+  if (plan.delegated >= 0) theirs[kCgroupFd] = open_cgroup(plan.delegated, plan.slot);
+  session.supervisor = fork_into(theirs[kCgroupFd]);
+  if (session.supervisor == 0) supervise(plan, theirs);
+  return session.supervisor > 0 ? SpawnStep::none : SpawnStep::fork;
+}
+
+SpawnStep spawn(const ChildPlan& plan, Spawned& session) {
+  int theirs[] = {open_stdin(plan.stdin_data), -1, -1, -1, -1}, pair[2];
+  bool piped = theirs[0] >= 0;
+  for (int i = 0; i < 2 && piped; ++i) {
+    piped = pipe2(pair, O_CLOEXEC) == 0 && fcntl(pair[0], F_SETFL, O_NONBLOCK) == 0;
+    if (piped) session.fds[i] = pair[0], theirs[1 + i] = pair[1];
   }
-  if (piped && plan.delegated >= 0) theirs[kCgroup] = open_cgroup(plan.delegated, plan.slot);
-  if (piped) out.supervisor = fork_into(theirs[kCgroup]);
-  if (out.supervisor == 0) supervise(plan, theirs);
+  SpawnStep failed = piped ? SpawnStep::none : SpawnStep::pipes;
+  if (piped && !hand_over(plan, theirs, session)) {
+    end_supervisor(session);
+    failed = start_supervisor(plan, theirs, session);
+  }
   const int why = errno;
-  const bool started = out.supervisor > 0;
   close_all(theirs);
-  if (!started) close_session(out);
+  if (failed != SpawnStep::none) close_session(session);
   errno = why;
-  return started ? SpawnStep::none : piped ? SpawnStep::fork : SpawnStep::pipes;
+  return failed;
 }
 
 int read_progress(const Spawned& session, Progress& progress) {
@@ -83,10 +115,10 @@ void signal_session(const Spawned& session, SessionSignal signal) {
   kill(session.supervisor, signal == SessionSignal::abandon ? SIGKILL : SIGCONT);
 }
 
-void close_session(Spawned& session) {
-  close_all(session.fds);
-  if (session.supervisor > 0) waitpid(session.supervisor, nullptr, 0);
-  session = {};
+void close_session(Spawned& session, bool another_may_follow) {
+  close_all({session.fds, kControl});
+  session.fds[0] = session.fds[1] = -1;
+  if (!another_may_follow) end_supervisor(session);
 }
 
 int find_delegated_cgroup() {

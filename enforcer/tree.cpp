@@ -7,21 +7,21 @@
 #include "enforcer/spawn.hpp"
 
 namespace x0x {
-namespace {
 
 // Parents before their children. What does not fit is found in a later round.
 struct Process {
   pid_t pid, parent;
-} found[1 << 16];
-std::size_t found_count = 0;
+};
+static Process found[1 << 16];
+static std::size_t found_count = 0;
 
-FILE* open_text(int directory, const char* name) {
+static FILE* open_text(int directory, const char* name) {
   const int file = openat(directory, name, O_RDONLY | O_CLOEXEC);
   return file < 0 ? nullptr : fdopen(file, "r");
 }
 
 // Not from "stat", where a process can choose a name that looks like the rest of the line.
-pid_t parent_of(int process) {
+static pid_t parent_of(int process) {
   pid_t parent = -1;
   FILE* const status = open_text(process, "status");
   if (status == nullptr) return parent;
@@ -32,7 +32,7 @@ pid_t parent_of(int process) {
 }
 
 // Every thread has a list of its own.
-void find_children(int process, pid_t pid) {
+static void find_children(int process, pid_t pid) {
   const int task = openat(process, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* const threads = task < 0 ? nullptr : fdopendir(task);
   if (threads == nullptr) return;
@@ -51,7 +51,7 @@ void find_children(int process, pid_t pid) {
 
 // Signals a process that is still where it was found, or has come to us since its parent died. One that is stopped
 // tells its children.
-bool reach(const Process& target, int signal) {
+static bool reach(const Process& target, int signal) {
   char path[32];
   snprintf(path, sizeof path, "/proc/%d", target.pid);
   const int process = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -64,8 +64,6 @@ bool reach(const Process& target, int signal) {
   close(process);
   return reached;
 }
-
-}  // namespace
 
 int signal_descendants(int signal, std::span<const pid_t> spare) {
   int reached = 0;

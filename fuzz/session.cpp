@@ -92,7 +92,7 @@ class Story : public Witness {
       child.progress.failed = SpawnStep::exec, child.progress.error = ENOENT, end(child, -1);
     if (what == 9) end(child, static_cast<int>(one_of({0, 1 << 8, 255 << 8, SIGTERM, SIGKILL})));
     if (what == 10) write_output(child, stream, one_of({1, 99, 2, 16'384, 20'000, 65'536}));
-    if (what == 11) child.open[stream] = false, edge(child.fds[1 + stream], EPOLLIN);
+    if (what == 11) child.open[stream] = false, edge(child.fds[stream], EPOLLIN);
     if (what == 12 && stream == 0) child.lost = true, strays = static_cast<int>(in_.below(3));
     if (what == 12 && stream == 1) child.deaf = true;
     child.news = child.news || what == 7;
@@ -107,6 +107,12 @@ class Story : public Witness {
     if (how % 8 == 3) spawn_fails = SpawnStep::fork;
     if (how % 8 == 4) descriptors_left = !descriptors_left;
     if (how % 8 == 5) say_nothing_new();
+    if (how % 8 == 6) supervisors_stay = !supervisors_stay;
+    if (how % 8 == 7) lose_idle();
+  }
+  void lose_idle() {  // a command of another session kills a supervisor that has none
+    for (const auto& child : children)
+      if (child->closed && !child->reaped) child->lost = true, edge(child->fds[kControl], EPOLLIN);
   }
   void say_nothing_new() {  // an edge without a cause
     for (const auto& c : connections) edge(c->fd, EPOLLIN | EPOLLOUT);
@@ -160,7 +166,7 @@ X0X_FUZZ(session) {
   Audit audit;
   promise(audit.open("log", queue) == Fault::none, "an empty log can be opened");
   Server* const server =
-      new (room) Server({&table().view, {}, "policy", "HOME=/", &audit, story.open(Kind::listener), uids, 0});
+      new (room) Server({table().view, {}, "policy", "HOME=/", &audit, story.open(Kind::listener), uids, 0});
   story.server = server;
   const int status = server->run();
   check_totals(*server, story);

@@ -52,7 +52,7 @@ void Witness::write_output(Child& child, std::size_t stream, std::uint64_t bytes
   if (!child.open[stream]) return;
   child.waiting[stream] += n;
   child.written[stream] += n;
-  edge(child.fds[1 + stream], EPOLLIN);
+  edge(child.fds[stream], EPOLLIN);
 }
 
 void Witness::raise_signal(int signal) {

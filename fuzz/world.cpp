@@ -104,17 +104,18 @@ void World::say(Connection& to, Bytes bytes) {
 void World::end(Child& child, int status) {
   child.dead = child.news = child.progress.gone = true;
   child.progress.status = status;
+  child.progress.spent = !supervisors_stay;
   if (child.progress.failed == SpawnStep::none) child.progress.command = 1000 + static_cast<pid_t>(child.serial);
-  for (const std::size_t stream : {0u, 1u}) child.open[stream] = false, edge(child.fds[1 + stream], EPOLLIN);
+  for (const std::size_t stream : {0u, 1u}) child.open[stream] = false, edge(child.fds[stream], EPOLLIN);
   edge(child.fds[kControl], EPOLLIN);
 }
 
 Child* World::child_with(const Spawned& session) {
   for (const auto& child : children)
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 3; ++i)
       if (session.fds[i] >= 0 && session.fds[i] == child->fds[i]) return child.get();
   for (const auto& child : children)
-    if (session.supervisor == child->supervisor) return child.get();
+    if (session.supervisor == child->supervisor && !child->reaped) return child.get();
   return nullptr;
 }
 
@@ -122,18 +123,27 @@ Child* World::child_with(const Spawned& session) {
 
 namespace x0x {
 
-bool plan_rule(const BlobView&, std::uint32_t, const char* const* argv, const char*, ChildPlan& plan) {
-  plan.argv = argv;
-  return true;
-}
+bool plan_rule(const BlobView&, std::uint32_t, const char*, ChildPlan&) { return true; }
 
 SpawnStep spawn(const ChildPlan& plan, Spawned& out) {
   if (world().spawn_fails != SpawnStep::none)
     return errno = EAGAIN, std::exchange(world().spawn_fails, SpawnStep::none);
   auto child = std::make_unique<Child>();
-  child->serial = static_cast<std::uint32_t>(atoi(plan.argv[1]));
-  out.supervisor = child->supervisor = 100 + static_cast<pid_t>(world().children.size());
-  for (int i = 0; i < 4; ++i) out.fds[i] = child->fds[i] = world().open(Kind::pipe, world().children.size());
+  Bytes rest = plan.argv_block;
+  next_token(rest);
+  child->serial = static_cast<std::uint32_t>(atoi(reinterpret_cast<const char*>(next_token(rest).data())));
+  if (Child* const idle = out.supervisor > 0 ? world().child_with(out) : nullptr; idle != nullptr && !idle->lost) {
+    promise(idle->progress.gone && !idle->progress.spent, "a supervisor has one session at a time");
+    idle->reaped = true;  // by the next
+    child->supervisor = out.supervisor;
+    child->fds[kControl] = std::exchange(idle->fds[kControl], -1);
+    handle(child->fds[kControl]).index = world().children.size();
+  } else {
+    if (idle != nullptr) close_session(out);
+    out.supervisor = child->supervisor = 100 + static_cast<pid_t>(world().children.size());
+    out.fds[kControl] = child->fds[kControl] = world().open(Kind::pipe, world().children.size());
+  }
+  for (int i = 0; i < 2; ++i) out.fds[i] = child->fds[i] = world().open(Kind::pipe, world().children.size());
   world().children.push_back(std::move(child));
   world().spawned(*world().children.back());
   return SpawnStep::none;
@@ -142,7 +152,7 @@ SpawnStep spawn(const ChildPlan& plan, Spawned& out) {
 int read_progress(const Spawned& session, Progress& progress) {
   Child& child = *world().child_with(session);
   if (std::exchange(child.news, false)) return progress = child.progress, 1;
-  return child.lost || child.progress.gone ? 0 : static_cast<int>(fail(EAGAIN));
+  return child.lost || child.progress.spent ? 0 : static_cast<int>(fail(EAGAIN));
 }
 
 void signal_session(const Spawned& session, SessionSignal signal) {
@@ -157,19 +167,20 @@ void signal_session(const Spawned& session, SessionSignal signal) {
   }
 }
 
-void close_session(Spawned& session) {
+void close_session(Spawned& session, bool another_may_follow) {
   if (session.supervisor < 0 && std::ranges::all_of(session.fds, [](int fd) { return fd < 0; })) return;  // never begun
   Child* const child = world().child_with(session);
-  promise(child != nullptr && !child->closed, "a session is closed once");
-  for (int& fd : session.fds) {
-    if (fd >= 0) close(fd);
-    fd = -1;
+  promise(child != nullptr, "a session that there was");
+  if (session.fds[0] >= 0) promise(!std::exchange(child->closed, true), "a session is closed once");
+  if (child->closed) promise(child->dead, "nothing of a session is alive after its end");
+  for (const int i : {0, 1, kControl}) {
+    if (i == kControl && another_may_follow) return;
+    if (session.fds[i] >= 0) close(session.fds[i]);
+    session.fds[i] = -1;
   }
   if (session.supervisor >= 0) promise(child->lost || child->progress.gone, "a supervisor is reaped when it has ended");
   if (session.supervisor >= 0) child->reaped = true;
   session.supervisor = -1;
-  child->closed = child->fds[1] < 0 && child->fds[2] < 0;
-  if (child->closed) promise(child->dead, "nothing of a session is alive after its end");
 }
 
 int reap_strays(std::span<const pid_t> supervisors) {
@@ -214,7 +225,7 @@ X0X_WRAP(int, sigprocmask, int how, const sigset_t* set, sigset_t* old) {
 X0X_WRAP(int, epoll_ctl, int epoll, int what, int fd, epoll_event* event) {
   if (!ours(epoll)) return __real_epoll_ctl(epoll, what, fd, event);
   handle(fd).ready = static_cast<std::uint32_t*>(event->data.ptr);
-  world().edge(fd, event->events & (EPOLLIN | EPOLLOUT));  // it may be ready already
+  world().edge(fd, event->events & (EPOLLIN | EPOLLOUT));  // it may be ready already, or again
   return 0;
 }
 
@@ -285,8 +296,8 @@ X0X_WRAP(ssize_t, read, int fd, void* room, size_t size) {
     return sizeof(signalfd_siginfo);
   }
   Child& child = *world().children[handle(fd).index];
-  const std::size_t stream = fd == child.fds[1] ? 0 : 1;
-  promise(fd == child.fds[1 + stream], "a child's stdout or stderr");
+  const std::size_t stream = fd == child.fds[0] ? 0 : 1;
+  promise(fd == child.fds[stream], "a child's stdout or stderr");
   const std::size_t n = std::min(size, child.waiting[stream]);
   if (n == 0) return child.open[stream] ? fail(EAGAIN) : 0;
   std::memset(room, 'o', n);
@@ -296,18 +307,10 @@ X0X_WRAP(ssize_t, read, int fd, void* room, size_t size) {
 
 X0X_WRAP(ssize_t, write, int fd, const void* bytes, size_t size) {
   if (!ours(fd)) return __real_write(fd, bytes, size);
-  if (handle(fd).kind == Kind::log) {
-    File& f = file(fd);
-    const ssize_t n = store(f, f.content.size(), bytes, size);
-    if (n > 0) f.position = f.content.size();
-    return n;
-  }
-  Child& child = *world().children[handle(fd).index];
-  promise(fd == child.fds[0], "a child's stdin");
-  if (child.dead) return fail(EPIPE);
-  const std::size_t n = std::min(size, child.stdin_room);
-  child.stdin_room -= n;
-  return n == 0 ? fail(EAGAIN) : static_cast<ssize_t>(n);
+  File& f = file(fd);
+  const ssize_t n = store(f, f.content.size(), bytes, size);
+  if (n > 0) f.position = f.content.size();
+  return n;
 }
 
 X0X_WRAP(int, close, int fd) {

@@ -35,9 +35,8 @@ struct Child {
   std::uint32_t serial = 0;  // the number in its argv
   Progress progress;
   pid_t supervisor = 0;
-  int fds[4] = {-1, -1, -1, -1};
+  int fds[3] = {-1, -1, -1};
   std::size_t waiting[2] = {}, written[2] = {};  // bytes in its pipes, and ever written
-  std::size_t stdin_room = 1u << 16;
   bool open[2] = {true, true};
   bool news = false, lost = false, deaf = false;  // lost: its supervisor was killed; deaf: that does not obey
   bool dead = false, reaped = false, closed = false;
@@ -86,6 +85,7 @@ struct World {
   std::vector<int> signals;
   Disk disk = Disk::works;
   SpawnStep spawn_fails = SpawnStep::none;
+  bool supervisors_stay = false;  // when their session has ended
   bool descriptors_left = true;
   int strays = 0;  // how many times a hunt finds somebody still
   std::uint64_t syncs = 0, turns = 0;

@@ -10,6 +10,7 @@
 
 #include <fstream>
 #include <memory>
+#include <utility>
 
 #include "enforcer/spawn.hpp"
 #include "tests/support/session.hpp"
@@ -89,7 +90,7 @@ TEST_CASE("attack 10: leftovers that hold stdout open are killed when the comman
     RunningSession session(*plan);
     wait_for_tree(session);
     const auto pids = session.pids();
-    session.close_stdin();
+    session.go_on();
     session.finish();
     CHECK(WEXITSTATUS(session.status) == 7);
     CHECK(session.gone);
@@ -159,7 +160,7 @@ TEST_CASE("a command cannot disturb its supervisor with any signal that can be b
   Plan plan({"annoy-supervisor"});
   RunningSession session(*plan);
   session.wait_for("done");
-  session.close_stdin();
+  session.go_on();
   session.finish();
   CHECK(WEXITSTATUS(session.status) == 3);
   CHECK(session.gone);
@@ -205,7 +206,7 @@ TEST_CASE("a command that kills its supervisor leaves strays that the enforcer k
   RunningSession session(*plan);
   wait_for_tree(session);
   const auto pids = session.pids();
-  session.close_stdin();
+  session.go_on();
   session.finish();
   CHECK_FALSE(session.gone);
   CHECK(count_alive(pids) >= kTreeSize - 1);  // the command itself goes with its supervisor
@@ -276,14 +277,14 @@ TEST_CASE("nothing survives an enforcer that is killed while the supervisor is s
 
 TEST_CASE("a supervisor holds no descriptor of another session") {
   LeavesNothing watch;
-  Plan reader({}), other({"stay"});
-  reader.set_argv({"cat"});
-  RunningSession cat(*reader);
-  RunningSession later(*other);  // forked while the enforcer held cat's stdin
+  Plan writer({}), other({"stay"});
+  writer.set_argv({"yes"});
+  RunningSession yes(*writer);
+  RunningSession later(*other);  // forked while the enforcer held the end that yes writes to
   later.wait_for("main=");
-  cat.close_stdin();
-  cat.finish();  // sees the end of its input although `later` lives on
-  CHECK(cat.status == 0);
+  for (const int i : {0, 1}) close(std::exchange(yes.spawned.fds[i], -1));
+  yes.finish();  // nobody can read what it writes although `later` lives on
+  CHECK(WTERMSIG(yes.status) == SIGPIPE);
 }
 
 TEST_CASE("an order that crosses the end of a session does not hide its events") {
@@ -294,7 +295,8 @@ TEST_CASE("an order that crosses the end of a session does not hide its events")
     RunningSession session(*plan);
     session.wait_started();
     for (int n = 0; n < 3; ++n) signal_session(session.spawned, SessionSignal::terminate);
-    waitid(P_PID, static_cast<id_t>(session.spawned.supervisor), nullptr, WEXITED | WNOWAIT);
+    while (alive(session.started)) poll(nullptr, 0, 1);
+    signal_session(session.spawned, SessionSignal::kill);
     session.finish();
     CHECK(session.exited);
     CHECK(session.gone);
@@ -361,7 +363,60 @@ TEST_CASE("many sessions at once") {
     wait_for_tree(*session);
     for (const pid_t pid : session->pids()) pids.push_back(pid);
   }
-  for (auto& session : sessions) session->close_stdin();
+  for (auto& session : sessions) session->go_on();
   for (auto& session : sessions) session->finish();
   CHECK(count_alive(pids) == 0);
+}
+
+TEST_CASE("a supervisor that never had to kill serves one session after the other") {
+  for (const bool with_cgroup : {false, true}) {
+    LeavesNothing watch;
+    BothWays ways(with_cgroup);
+    Spawned idle;
+    pid_t first = -1;
+    for (const char* word : {"one", "two", "three"}) {
+      Plan plan({});
+      plan.set_argv({"sh", "-c", std::string("cat; echo ") + word + "; ls /proc/self/fd | wc -l; exit 4"});
+      plan->stdin_data = as_bytes("given ");
+      plan->delegated = ways.delegated;
+      RunningSession session(*plan, idle);
+      if (first < 0) first = session.spawned.supervisor;
+      CHECK(session.spawned.supervisor == first);
+      session.finish();
+      CHECK(session.out == std::string("given ") + word + "\n4\n");  // 0-2 and the directory itself
+      CHECK(WEXITSTATUS(session.status) == 4);
+      idle = session.take_idle();
+      signal_session(idle, SessionSignal::kill);  // crosses the end: it is not the next session's
+    }
+    close_session(idle);
+  }
+}
+
+TEST_CASE("a plan that an idle supervisor cannot take gets another supervisor") {
+  LeavesNothing watch;
+  Plan plan({});
+  plan.set_argv({"true"});
+  const auto idle = [&] {
+    RunningSession session(*plan);
+    session.finish();
+    return session.take_idle();
+  };
+  const auto takes = [](Plan& next, const Spawned& from) {
+    RunningSession session(*next, from);
+    session.finish();
+    CHECK(session.status == 0);
+    return session.spawned.supervisor == from.supervisor;
+  };
+  Plan large({});
+  large.set_argv({"true", std::string(kMaxHandedOver - 6, 'x')});
+  CHECK(takes(large, idle()));
+  large.set_argv({"true", std::string(kMaxHandedOver - 5, 'x')});
+  CHECK_FALSE(takes(large, idle()));
+  Spawned lost = idle();
+  kill(lost.supervisor, SIGKILL);
+  waitid(P_PID, static_cast<id_t>(lost.supervisor), nullptr, WEXITED | WNOWAIT);
+  CHECK_FALSE(takes(plan, lost));
+  Spawned stopped = idle();
+  kill(stopped.supervisor, SIGSTOP);
+  CHECK(takes(plan, stopped));
 }

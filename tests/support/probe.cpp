@@ -181,10 +181,28 @@ void report_and_stay() {
   for (;;) pause();
 }
 
+// A word from the test, which may come early: SIGUSR1.
+sigset_t the_word() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGUSR1);
+  return set;
+}
+void expect_word() {
+  const sigset_t word = the_word();
+  pthread_sigmask(SIG_BLOCK, &word, nullptr);
+}
+void await_word() {
+  const sigset_t word = the_word();
+  int signal = 0;
+  sigwait(&word, &signal);
+}
+
 // Seven that ignore SIGTERM: a child, one with a session of its own, a double fork, a double fork with setsid
 // in between, a child of another thread, a grandchild below a child that stays, and one that is not dumpable.
 int tree(const char* end) {
   signal(SIGTERM, SIG_IGN);
+  expect_word();
   if (fork() == 0) report_and_stay();
   if (fork() == 0) setsid(), report_and_stay();
   if (fork() == 0) {
@@ -210,14 +228,8 @@ int tree(const char* end) {
   }
   if (fork() == 0) prctl(PR_SET_DUMPABLE, 0), report_and_stay();
   say("main", getpid());
-  if (strcmp(end, "exit") == 0) {  // when it is told to
-    char byte;
-    if (read(0, &byte, 1) >= 0) _exit(7);
-  }
-  if (strcmp(end, "kill-supervisor") == 0) {
-    char byte;
-    if (read(0, &byte, 1) >= 0) kill(getppid(), SIGKILL);
-  }
+  if (strcmp(end, "exit") == 0) await_word(), _exit(7);
+  if (strcmp(end, "kill-supervisor") == 0) await_word(), kill(getppid(), SIGKILL);
   for (;;) pause();
 }
 
@@ -229,12 +241,13 @@ int chain(int length) {
 }
 
 int annoy_supervisor() {
+  expect_word();
   for (int number = 1; number <= 64; ++number)
     if (number != SIGKILL && number != SIGSTOP)
       for (int i = 0; i < 3; ++i) syscall(SYS_kill, getppid(), number);
   say("done", 1);
-  char byte;
-  return read(0, &byte, 1) >= 0 ? 3 : 1;
+  await_word();
+  return 3;
 }
 
 int stop_supervisor() {

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 namespace x0x::test {
 namespace {
@@ -50,20 +51,16 @@ void drain(int& fd, std::string& into) {
 std::string probe_path() { return std::filesystem::absolute(X0X_PROBE).string(); }
 
 Plan::Plan(std::vector<std::string> probe_arguments) {
-  argv_ = {probe_path()};
-  argv_.insert(argv_.end(), probe_arguments.begin(), probe_arguments.end());
-  set_argv(argv_);
-  plan.file = argv_[0].c_str();
+  probe_arguments.insert(probe_arguments.begin(), probe_path());
+  set_argv(probe_arguments);
   std::copy(std::begin(kEnvironment), std::end(kEnvironment), plan.envp);
 }
 
 void Plan::set_argv(std::vector<std::string> all) {
-  argv_ = std::move(all);
-  pointers_.clear();
-  for (const std::string& one : argv_) pointers_.push_back(one.c_str());
-  pointers_.push_back(nullptr);
-  plan.argv = pointers_.data();
-  plan.file = argv_[0].c_str();
+  argv_block_.clear();
+  for (const std::string& one : all) argv_block_.append(one).push_back('\0');
+  plan.argv_block = as_bytes(argv_block_);
+  plan.file = nullptr;
 }
 
 void Plan::set_writable(std::vector<std::string> paths) {
@@ -77,7 +74,7 @@ void Plan::pin(std::span<const std::uint8_t, 32> sha256) {
   std::ranges::copy(sha256, plan.options.sha256);
 }
 
-RunningSession::RunningSession(const ChildPlan& plan) {
+RunningSession::RunningSession(const ChildPlan& plan, const Spawned& idle) : spawned(idle) {
   failed_here = spawn(plan, spawned);
   if (failed_here != SpawnStep::none)
     error = errno, ended = true;
@@ -96,10 +93,10 @@ RunningSession::~RunningSession() {
 }
 
 void RunningSession::step_once() {
-  pollfd fds[] = {{spawned.fds[kControl], POLLIN, 0}, {spawned.fds[1], POLLIN, 0}, {spawned.fds[2], POLLIN, 0}};
+  pollfd fds[] = {{spawned.fds[kControl], POLLIN, 0}, {spawned.fds[0], POLLIN, 0}, {spawned.fds[1], POLLIN, 0}};
   REQUIRE(poll(fds, 3, 60'000) > 0);
-  drain(spawned.fds[1], out);
-  drain(spawned.fds[2], err);
+  drain(spawned.fds[0], out);
+  drain(spawned.fds[1], err);
   if (fds[0].revents == 0) return;
   Progress now;
   const int n = read_progress(spawned, now);
@@ -112,16 +109,18 @@ void RunningSession::step_once() {
   error = now.error;
   exited = now.status >= 0;
   status = now.status;
-  gone = now.gone;
+  gone = ended = now.gone;
 }
 
-void RunningSession::say(const std::string& to_stdin) {
-  REQUIRE(write(spawned.fds[0], to_stdin.data(), to_stdin.size()) == static_cast<ssize_t>(to_stdin.size()));
+void RunningSession::go_on() {
+  wait_started();
+  REQUIRE(kill(started, SIGUSR1) == 0);
 }
 
-void RunningSession::close_stdin() {
-  close(spawned.fds[0]);
-  spawned.fds[0] = -1;
+Spawned RunningSession::take_idle() {
+  REQUIRE(gone);  // and it stays among the supervisors, which no hunt of another session may touch
+  close_session(spawned, true);
+  return std::exchange(spawned, {});
 }
 
 void RunningSession::wait_for(const std::string& in_stdout) {
@@ -140,8 +139,8 @@ void RunningSession::wait_started() {
 
 void RunningSession::finish() {
   while (!ended) step_once();
-  drain(spawned.fds[1], out);
-  drain(spawned.fds[2], err);
+  drain(spawned.fds[0], out);
+  drain(spawned.fds[1], err);
 }
 
 bool RunningSession::has_line(const std::string& line) const {

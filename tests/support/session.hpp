@@ -21,23 +21,23 @@ struct Plan {
   ChildPlan plan;
 
  private:
-  std::vector<std::string> argv_, writable_;
-  std::vector<const char*> pointers_;
+  std::string argv_block_;
+  std::vector<std::string> writable_;
 };
 
 class RunningSession {
  public:
-  explicit RunningSession(const ChildPlan& plan);
+  explicit RunningSession(const ChildPlan& plan, const Spawned& idle = {});  // with the supervisor of another
   ~RunningSession();
   RunningSession(const RunningSession&) = delete;
   RunningSession& operator=(const RunningSession&) = delete;
 
-  void say(const std::string& to_stdin);
-  void close_stdin();
+  void go_on();                                 // the word that the probe waits for
   void wait_for(const std::string& in_stdout);  // until it has been written
   void wait_started();
   void step_once();                           // until anything happens
   void finish();                              // until `gone`, or the end without it
+  Spawned take_idle();                        // after `gone`: its supervisor may serve another session
   long value(const std::string& name) const;  // of the line "name=value" on stdout; -1: no such line
   bool has_line(const std::string& line) const;
   std::vector<pid_t> pids() const;  // of all lines "pid=N" and "main=N"
