@@ -274,6 +274,21 @@ class Trees(Case):
         self.assert_ok(connection.request(["true"]))
         self.assertEqual(node.processes(but_enforcer=True), [])
 
+    @slow
+    def test_a_supervisor_serves_the_next_session_and_is_dismissed_when_there_is_none(self):
+        node = self.node(["true"])
+        connection = self.connect(node.start())
+        self.assert_ok(connection.request(["true"]))
+        kept = node.idle_supervisors()
+        self.assertEqual(len(kept), 1)
+        self.assert_ok(connection.request(["true"]))
+        self.assertEqual(node.idle_supervisors(), kept)
+        os.kill(kept[0], signal.SIGKILL)
+        wait_until(lambda: not node.idle_supervisors())  # it is reaped
+        self.assert_ok(connection.request(["true"]))
+        self.assertEqual(len(node.idle_supervisors()), 1)
+        wait_until(lambda: not node.idle_supervisors())
+
     def test_a_supervisor_that_is_traced_and_killed_does_not_hold_up_the_enforcer(self):
         node = self.node(["true"])
         argv = node.allow_python(TURNING + "told, tell = os.pipe()\nif os.fork() == 0:\n os.setsid()\n"

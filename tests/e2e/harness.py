@@ -297,7 +297,7 @@ class Node:
         return Connection(path or self.socket)
 
     def processes(self, but_enforcer=False):
-        """Every living process that the enforcer has started, and the enforcer itself."""
+        """Every living process that the enforcer has started, and the enforcer itself; or only those of sessions."""
         mark = f"HOME={self.directory}".encode()
         found = []
         for name in os.listdir("/proc"):
@@ -307,8 +307,20 @@ class Node:
             except OSError:
                 pass
         if but_enforcer and self.process is not None:
-            found = [pid for pid in found if pid != self.process.pid]
+            idle = self.idle_supervisors()
+            found = [pid for pid in found if pid != self.process.pid and pid not in idle]
         return found
+
+    def idle_supervisors(self):
+        """They wait for another session and have no child."""
+        def reads(pid, name):
+            try:
+                return pathlib.Path("/proc", pid, name).read_text()
+            except OSError:
+                return "gone"
+        children = reads(str(self.process.pid), f"task/{self.process.pid}/children").split()
+        return [int(pid) for pid in children
+                if reads(pid, "comm") == "x0x-supervisor\n" and reads(pid, f"task/{pid}/children") == ""]
 
     def memory(self):
         """What the enforcer holds in memory, in bytes."""
