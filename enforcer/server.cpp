@@ -26,7 +26,7 @@ class Server {
     notify_systemd("READY=1");
     for (settle(); !done(); settle()) {
       epoll_event events[64];
-      const int n = epoll_wait(epoll_, events, 64, busy_ ? 0 : timeout());
+      const int n = epoll_wait(epoll_, events, 64, timeout());
       now_ = milliseconds(CLOCK_BOOTTIME);
       for (int i = 0; i < n; ++i) *static_cast<std::uint32_t*>(events[i].data.ptr) |= events[i].events;
       take();
@@ -49,16 +49,14 @@ class Server {
   }
 
   void take() {
-    busy_ = false;
     if (signals_ready_) take_signals();
     for (Peer& peer : peers()) take_messages(peer);
     ++turn_;  // so that no session is always the first to fill what its peer has not read
     for (std::size_t i = 0; i < slots_used_; ++i) {
       Slot& slot = slots_[(i + turn_) % slots_used_];
-      if (slot.ready[kControl] != 0 && !slot.progress.gone) take_progress(slot);
-      if (!slot.live() || slot.session.stage == Stage::finished) continue;  // its flags may still be set
+      while (hears(slot)) take_progress(slot);
       for (std::uint32_t k = 0; k < 2 * kReadsPerTurn; ++k)
-        if (reads(slot, k % 2)) busy_ |= read_stream(slot, k % 2, true);
+        if (reads(slot, k % 2)) read_stream(slot, k % 2, true);
     }
     for (int i = 0; i < 64 && guests_ && !stopping_ && now_ >= accept_after_; ++i) accept_guest();
   }
@@ -98,15 +96,19 @@ class Server {
       if (!slot.live()) close_session(slot.io);
   }
 
+  // Not at all while there is something to take that would be taken.
   int timeout() {
-    if (audit_.waiting() && !audit_.degraded()) return 0;
+    const auto listens = [](const Peer& peer) { return peer.listens(); };
+    if (signals_ready_ || (audit_.waiting() && !audit_.degraded()) || std::ranges::any_of(peers(), listens)) return 0;
     std::uint64_t next = std::min(dismiss_at_, stopping_ ? stop_by_ : now_ + 60000);
     if (audit_.pending()) next = std::min(next, flush_by_);
     if (guests_ && !stopping_) next = std::min(next, accept_after_);
     if (const std::uint64_t expires = config_.table.header().expires; !expired_ && expires != 0)
       next = std::min(next, expires * 1000 - started_);
-    for (const Slot& slot : slots())
+    for (const Slot& slot : slots()) {
+      if (hears(slot) || reads(slot, 0) || reads(slot, 1)) return 0;
       if (slot.live()) next = std::min(next, slot.orphaned ? now_ + 20 : slot.session.next_deadline(now_));
+    }
     for (const Peer& peer : peers()) next = std::min(next, peer.leaving ? now_ + kFarewellMs : kNever);
     return next > now_ ? static_cast<int>(next - now_) : 0;
   }
@@ -119,7 +121,6 @@ class Server {
   void take_signals() {
     signalfd_siginfo info{};
     signals_ready_ = read(signals_, &info, sizeof info) == sizeof info;
-    busy_ |= signals_ready_ != 0;
     const Fault fault = info.ssi_signo == SIGHUP ? audit_.reopen() : Fault::none;
     if (fault != Fault::none)
       dprintf(2, "x0x-enforcer: audit log: %s; going on in the old file\n", fault_message(fault));
@@ -142,7 +143,6 @@ class Server {
     guests_ = fd >= 0 || (errno != EAGAIN && errno != EINTR);
     if (fd < 0 && guests_) accept_after_ = now_ + 1000;  // no descriptor is left: others may close theirs
     if (fd < 0) return;
-    busy_ = true;
     Peer* const peer = admit(peers_, fd, config_.allowed_uids, now_);
     if (peer == nullptr) return void(close(fd));
     watch(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP, peer->ready);
@@ -153,7 +153,6 @@ class Server {
     for (int i = 0; i < 64 && peer.listens() && audit_.has_room(); ++i) {
       std::span<std::uint8_t> bytes;
       const Received received = peer.receive(bytes, now_);
-      busy_ |= received != Received::nothing;
       if (received == Received::message && !take_message(peer, bytes)) free(bytes.data());
       if (received == Received::malformed) malformed(peer, nullptr);
     }
@@ -310,18 +309,20 @@ class Server {
     return slot.peer != nullptr && slot.peer->waiting() + kChunkBytes + 256 > kDataBudget;
   }
 
-  // Nothing is read before Started was sent, nor what a slow peer would make us keep.
+  // Nothing is read before Started was sent, nor what a slow peer would make us keep. A flag may outlive its session.
   static bool reads(const Slot& slot, std::uint32_t stream) {
     const Stream& s = slot.session.streams[stream];
-    return slot.ready[stream] != 0 && (slot.progress.command != 0 || slot.session.stage == Stage::gone) &&
+    const bool begun = slot.session.stage == Stage::running && slot.progress.command != 0;
+    return slot.ready[stream] != 0 && (begun || slot.session.stage == Stage::gone) &&
            (s.sent >= s.cap || !is_slow(slot));
   }
+
+  static bool hears(const Slot& slot) { return slot.ready[kControl] != 0 && !slot.progress.gone; }
 
   void take_progress(Slot& slot) {
     const bool started = slot.progress.command != 0;
     const int n = read_progress(slot.io, slot.progress);
     slot.ready[kControl] = n > 0;
-    busy_ |= n > 0;
     if (n == 0) slot.live() ? orphan(slot) : close_session(slot.io);
     if (slot.progress.gone) slot.session.gone(now_);
     if (started || slot.progress.command == 0) return;
@@ -416,7 +417,7 @@ class Server {
   std::uint64_t now_ = milliseconds(CLOCK_BOOTTIME), accept_after_ = 0, flush_by_ = 0, stop_by_ = 0;
   const std::uint64_t started_ = milliseconds(CLOCK_REALTIME) - now_;
   std::uint64_t dismiss_at_ = kNever;
-  bool busy_ = false, stopping_ = false, expired_ = false;
+  bool stopping_ = false, expired_ = false;
   std::uint32_t guests_ = 0, signals_ready_ = 0;
   Totals totals_{};
   std::size_t turn_ = 0, slots_used_ = 0, peers_used_ = 0;

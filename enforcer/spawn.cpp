@@ -47,7 +47,8 @@ static pid_t fork_into(int cgroup) {
 }
 
 static void close_all(std::span<const int> fds) {
-  for (const int fd : fds) close(fd);  // -1 does no harm
+  for (const int fd : fds)
+    if (fd >= 0) close(fd);
 }
 
 // One that has nothing to do, or has told its end, has no child left.
