@@ -50,7 +50,7 @@ class Descriptor {
 std::string running_directory() {
   const char* const base = std::getenv("XDG_RUNTIME_DIR");
   if (base != nullptr && *base == '/') return std::string(base) + "/x0x-exec";
-  std::string own = fmt::format("/tmp/x0x-exec-{}", ::geteuid());
+  std::string own = fmt::format("/dev/shm/x0x-exec-{}", ::geteuid());
   struct stat info {};
   if (::lstat(own.c_str(), &info) != 0) return own;  // open() makes it
   return S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & 077) == 0 ? own : "";
@@ -78,7 +78,7 @@ int cancel_running(const std::string& directory, const std::string& id) {
     throw Failure("a session's id is 32 hex digits, with or without dashes (`x0x-exec sessions` lists them)");
   if (directory.empty())
     throw Failure(fmt::format(
-        "cannot look for the session: `XDG_RUNTIME_DIR` is not set, and `/tmp/x0x-exec-{}` is not ours alone "
+        "cannot look for the session: `XDG_RUNTIME_DIR` is not set, and `/dev/shm/x0x-exec-{}` is not ours alone "
         "(press Ctrl-C where it runs)",
         ::geteuid()));
   const std::string path = directory + "/" + to_uuid(bytes);

@@ -2,9 +2,9 @@
 //
 // A session belongs to its connection, so only the process that holds it can cancel it. That process keeps a
 // locked, empty file named after the request id in `$XDG_RUNTIME_DIR/x0x-exec/`, or where there is none (su, cron,
-// containers) in `/tmp/x0x-exec-UID/`. The kernel drops the lock with the process and names its holder, so a file left
-// behind by a crash points at nobody and a recycled process number is never signalled. tests/client/running_test.cpp
-// shows both.
+// containers) in `/dev/shm/x0x-exec-UID/`. The kernel drops the lock with the process and names its holder, so a file
+// left behind by a crash points at nobody and a recycled process number is never signalled.
+// tests/client/running_test.cpp shows both.
 #pragma once
 
 #include <string>
