@@ -127,15 +127,9 @@ int main(int argc, char** argv) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   prctl(PR_SET_DUMPABLE, 0);  // commands have our uid: none may trace us or a supervisor, or open our memory
-  const int status = !audit.flush() ? refuse(audit_path, Fault::audit_not_writable)
-                                    : serve({.table = table,
-                                             .digest = digest,
-                                             .policy_path = a.node.policy_path,
-                                             .home = home,
-                                             .audit = &audit,
-                                             .listener = listener,
-                                             .allowed_uids = {a.uids, a.uid_count},
-                                             .loaded_at = milliseconds(CLOCK_REALTIME)});
+  const ServerConfig config{table,  digest,   a.node.policy_path,    home,
+                            &audit, listener, {a.uids, a.uid_count}, milliseconds(CLOCK_REALTIME)};
+  const int status = audit.flush() ? serve(config) : refuse(audit_path, Fault::audit_not_writable);
   close(listener);                                                  // closed already, unless it never served
   if (!activated && probe_socket(a.socket) != 0) unlink(a.socket);  // another may have the name by now
   return status;

@@ -183,10 +183,10 @@ class Server {
   }
 
   void malformed(Peer& peer, const Address* address) {
-    count_denial(DenialReason::malformed_frame);
+    const ExitFacts facts = denied(DenialReason::malformed_frame);
     audit_.degraded() ? audit_.count_unrecorded()
                       : audit_.record("malformed", kMalformed, address != nullptr ? address->id() : Hex{});
-    if (address != nullptr) peer.send(exit_frame(*address, denied(DenialReason::malformed_frame)).finish());
+    if (address != nullptr) peer.send(exit_frame(*address, facts).finish());
     peer.leaving = true;
     leave(peer);
   }
@@ -248,11 +248,10 @@ class Server {
     return json;
   }
 
-  static ExitFacts denied(DenialReason reason) { return {.denial = static_cast<int>(reason)}; }
-
-  void count_denial(DenialReason reason) {
+  ExitFacts denied(DenialReason reason) {
     ++totals_.denied;
     ++totals_.reasons[static_cast<std::size_t>(reason)];
+    return {.denial = static_cast<int>(reason)};
   }
 
   void tell(const Slot& slot, Bytes head, Bytes tail = {}) {
@@ -262,7 +261,7 @@ class Server {
   // A request that does not run. One that was accepted has a record already, so this one follows it even while the log
   // is degraded; others are only counted then. spawn_failed waits for its record, the rest leaves with this turn.
   void deny(Slot& slot, DenialReason reason) {
-    count_denial(reason);
+    slot.facts = denied(reason);
     totals_.allowed -= slot.live();
     if (slot.live() || !audit_.degraded()) {
       Json& json = begin_record("denial", slot).write(kDenial, kDenialNames[static_cast<std::size_t>(reason)]);
@@ -272,7 +271,6 @@ class Server {
     } else {
       audit_.count_unrecorded();
     }
-    slot.facts = denied(reason);
     slot.session.stage = Stage::finished;
     if (reason != DenialReason::spawn_failed) release(slot);
   }
