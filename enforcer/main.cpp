@@ -39,6 +39,7 @@ static bool parse(int argc, char** argv, Arguments& a) {
     if (which == 5 && !add_uid(a)) return false;
   }
   a.uid_count = std::max<std::size_t>(a.uid_count, 1);
+  if (optind < argc) fprintf(stderr, "%s: there are options only, and `%s` is none\n", argv[0], argv[optind]);
   return optind == argc;
 }
 
@@ -91,6 +92,7 @@ int main(int argc, char** argv) {
   const bool activated = close_inherited();
   umask(027);
   reset_signals();
+  mallopt(M_MMAP_THRESHOLD, 64 << 10);  // what large messages took is given back
   if (sodium_init() < 0) return 1;
 
   a.node.now_secs = milliseconds(CLOCK_REALTIME) / 1000;

@@ -32,7 +32,7 @@ class Server {
       take();
     }
     audit_.record("stopped");
-    dismiss_idle();
+    dismiss_idle(kNever);
     remove_session_cgroups(cgroup_);
     return audit_.flush() ? 0 : 1;
   }
@@ -56,7 +56,7 @@ class Server {
       Slot& slot = slots_[(i + turn_) % slots_used_];
       while (hears(slot)) take_progress(slot);
       for (std::uint32_t k = 0; k < 2 * kReadsPerTurn; ++k)
-        if (reads(slot, k % 2)) read_stream(slot, k % 2, true);
+        if (reads(slot, k % 2)) read_stream(slot, k % 2, slot.progress.command != 0);
     }
     for (int i = 0; i < 64 && guests_ && !stopping_ && now_ >= accept_after_; ++i) accept_guest();
   }
@@ -84,23 +84,21 @@ class Server {
       leave(peer);
       peer.close();
     }
-    if (now_ >= dismiss_at_) dismiss_idle();
-    while (slots_used_ > 0 && !slots_[slots_used_ - 1].live() && slots_[slots_used_ - 1].io.supervisor < 0)
-      --slots_used_;
+    dismiss_idle(now_);
+    while (slots_used_ > 0 && !slots_[slots_used_ - 1].live() && !slots_[slots_used_ - 1].idle()) --slots_used_;
     while (peers_used_ > 0 && peers_[peers_used_ - 1].fd < 0) --peers_used_;
   }
 
-  void dismiss_idle() {
-    dismiss_at_ = kNever;
+  void dismiss_idle(std::uint64_t by) {
     for (Slot& slot : slots())
-      if (!slot.live()) close_session(slot.io);
+      if (slot.idle() && slot.idle_until <= by) close_session(slot.io);
   }
 
   // Not at all while there is something to take that would be taken.
   int timeout() {
     const auto listens = [](const Peer& peer) { return peer.listens(); };
     if (signals_ready_ || (audit_.waiting() && !audit_.degraded()) || std::ranges::any_of(peers(), listens)) return 0;
-    std::uint64_t next = std::min(dismiss_at_, stopping_ ? stop_by_ : now_ + 60000);
+    std::uint64_t next = stopping_ ? stop_by_ : now_ + 60000;
     if (audit_.pending()) next = std::min(next, flush_by_);
     if (guests_ && !stopping_) next = std::min(next, accept_after_);
     if (const std::uint64_t expires = config_.table.header().expires; !expired_ && expires != 0)
@@ -108,6 +106,7 @@ class Server {
     for (const Slot& slot : slots()) {
       if (hears(slot) || reads(slot, 0) || reads(slot, 1)) return 0;
       if (slot.live()) next = std::min(next, slot.orphaned ? now_ + 20 : slot.session.next_deadline(now_));
+      if (slot.idle()) next = std::min(next, slot.idle_until);
     }
     for (const Peer& peer : peers()) next = std::min(next, peer.leaving ? now_ + kFarewellMs : kNever);
     return next > now_ ? static_cast<int>(next - now_) : 0;
@@ -203,24 +202,37 @@ class Server {
 
   // ---- requests
 
-  // True: it is accepted and will run once its record is durable. One for which there is no place is denied in the
-  // last.
+  static bool of_one_pair(const Slot& a, const Slot& b) {
+    return memcmp(a.address.pair, b.address.pair, sizeof a.address.pair) == 0;
+  }
+
+  // A place whose supervisor waits for this pair, or one without a supervisor, or any; live: there is none.
+  Slot& place_for(const Slot& fresh) {
+    slots_used_ = std::min<std::size_t>(slots_used_ + 1, kMaxSessions);
+    const auto rank = [&](const Slot& s) { return s.live() ? 3 : !s.idle() ? 1 : of_one_pair(s, fresh) ? 0 : 2; };
+    return *std::ranges::min_element(slots(), {}, rank);
+  }
+
+  // True: it is accepted and will run once its record is durable.
   bool request(Peer& peer, const Message& message, std::uint8_t* bytes) {
-    Slot& slot = *std::ranges::find_if_not(slots_, slots_ + kMaxSessions, &Slot::live);
-    slot.address = message.address;
-    slot.peer = &peer;
-    slot.argv_block = message.argv_block;
+    Slot fresh;
+    fresh.address = message.address;
+    fresh.peer = &peer;
+    fresh.argv_block = message.argv_block;
     ++peer.sessions;
     Verdict verdict;
     if (enabled()) verdict = decide(config_.table, message.request(), wall_secs());
-    slot.rule = verdict.rule;
+    fresh.rule = verdict.rule;
     const blob::Header& limits = config_.table.header();
-    if (!is_allow(verdict.decision)) return deny(slot, verdict.reason), false;
-    if (&slot == slots_ + kMaxSessions || std::ranges::count_if(slots(), &Slot::live) >= limits.max_concurrent_total ||
+    if (!is_allow(verdict.decision)) return deny(fresh, verdict.reason), false;
+    Slot& slot = place_for(fresh);
+    if (slot.live() || std::ranges::count_if(slots(), &Slot::live) >= limits.max_concurrent_total ||
         active_of(slots(), message.address) >= limits.max_concurrent_per_agent)
-      return deny(slot, DenialReason::concurrency_limit_reached), false;
-    if (audit_.degraded()) return deny(slot, DenialReason::exec_disabled), false;
-    slots_used_ = std::max(slots_used_, static_cast<std::size_t>(&slot - slots_) + 1);
+      return deny(fresh, DenialReason::concurrency_limit_reached), false;
+    if (audit_.degraded()) return deny(fresh, DenialReason::exec_disabled), false;
+    if (!of_one_pair(slot, fresh)) close_session(slot.io);  // a command can leave marks on its supervisor
+    fresh.io = slot.io;
+    slot = fresh;
     slot.session.accept(config_.table.caps(slot.rule), message.timeout_ms, now_);
     ++totals_.allowed;
     slot.message = bytes;
@@ -278,12 +290,15 @@ class Server {
   void release(Slot& slot) {
     tell(slot, exit_frame(slot.address, slot.facts).finish());
     if (slot.peer != nullptr) --slot.peer->sessions;
-    close_session(slot.io, !slot.progress.spent);  // not sooner: a supervisor ends while the disk is waited for
+    const bool launched = slot.io.fds[0] >= 0;
+    // Not sooner: a supervisor ends while the disk is waited for.
+    close_session(slot.io, !launched || (slot.progress.gone && !slot.progress.spent));
     free(slot.message);
     Slot fresh;
+    fresh.address = slot.address;
     fresh.io = slot.io;
+    fresh.idle_until = launched ? now_ + kIdleMs : slot.idle_until;
     slot = fresh;
-    dismiss_at_ = now_ + kIdleMs;
   }
 
   // ---- processes
@@ -321,7 +336,11 @@ class Server {
     const bool started = slot.progress.command != 0;
     const int n = read_progress(slot.io, slot.progress);
     slot.ready[kControl] = n > 0;
-    if (n == 0) slot.live() ? orphan(slot) : close_session(slot.io);
+    if (slot.session.stage != Stage::running) {  // what has nothing to do has nothing to say, unless it was killed
+      slot.progress = {};
+      return n >= 0 ? close_session(slot.io) : void();
+    }
+    if (n == 0) orphan(slot);
     if (slot.progress.gone) slot.session.gone(now_);
     if (started || slot.progress.command == 0) return;
     ++totals_.started;
@@ -397,7 +416,9 @@ class Server {
   // and dropped.
   void finish(Slot& slot) {
     for (const std::uint32_t stream : {0u, 1u})
-      for (int i = 0; i < 64 && slot.session.streams[stream].open && read_stream(slot, stream, !is_slow(slot));) ++i;
+      for (int i = 0; i < 64 && slot.session.streams[stream].open &&
+                      read_stream(slot, stream, slot.progress.command != 0 && !is_slow(slot));)
+        ++i;
     send_warnings(slot, slot.session.due);
     if (slot.progress.failed != SpawnStep::none) return deny(slot, DenialReason::spawn_failed);
     slot.session.stage = Stage::finished;
@@ -414,13 +435,12 @@ class Server {
   int signals_ = -1;
   std::uint64_t now_ = milliseconds(CLOCK_BOOTTIME), accept_after_ = 0, flush_by_ = 0, stop_by_ = 0;
   const std::uint64_t started_ = milliseconds(CLOCK_REALTIME) - now_;
-  std::uint64_t dismiss_at_ = kNever;
   bool stopping_ = false, expired_ = false;
   std::uint32_t guests_ = 0, signals_ready_ = 0;
   Totals totals_{};
   std::size_t turn_ = 0, slots_used_ = 0, peers_used_ = 0;
   Peer peers_[kMaxPeers];
-  Slot slots_[kMaxSessions + 1];
+  Slot slots_[kMaxSessions];
   char document_[kMaxDocument];
 };
 

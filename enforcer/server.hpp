@@ -15,7 +15,7 @@ inline constexpr std::size_t kMaxDocument = 512u << 10;
 inline constexpr std::uint64_t kRecentWarnings = 64;
 inline constexpr std::uint64_t kIdleMs = 10'000;  // how long supervisors without a session are kept
 
-// A session with its process and its peer. Only `io` outlives the session: a supervisor may serve the next.
+// A session with its process and its peer. A supervisor may outlive its session, for the next of the same pair.
 struct Slot {
   Session session;
   Address address = {};
@@ -29,9 +29,11 @@ struct Slot {
   Bytes argv_block, stdin_data;
   ExitFacts facts;
   std::uint64_t started_at = 0;  // Unix milliseconds
+  std::uint64_t idle_until = 0;  // without a session: when its supervisor is dismissed
   char summary[96] = {};         // the start of its command line
 
   bool live() const { return session.stage != Stage::free; }
+  bool idle() const { return !live() && io.supervisor > 0; }
 };
 
 // How many sessions of this agent are live.

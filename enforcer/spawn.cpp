@@ -18,15 +18,14 @@ bool plan_rule(const BlobView& table, std::uint32_t rule, const char* home, Chil
   return true;
 }
 
-// The cgroup of a slot. Two enforcers may share the one above; neither may touch the other's sessions. One in which a
-// command has made cgroups of its own could not be removed after a kill: it is not used again.
+// A new cgroup for a slot, in the state that cgroups are born with. Two enforcers may share the one above; neither may
+// touch the other's sessions. An old one that cannot be removed, because a command has made cgroups in it, is not used.
 static int open_cgroup(int delegated, std::uint32_t slot) {
   snprintf(session_cgroup, sizeof session_cgroup, "../x0x-%d-%u", getpid(), slot);
   const char* const name = session_cgroup + strlen("../");
-  mkdirat(delegated, name, 0755);  // or it is there, and empty
-  struct stat group {};
-  const int fd = openat(delegated, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  return fstat(fd, &group) == 0 && group.st_nlink == 2 ? fd : (close(fd), -1);
+  unlinkat(delegated, name, AT_REMOVEDIR);
+  if (mkdirat(delegated, name, 0755) != 0) return -1;
+  return openat(delegated, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 // A file in memory that nobody waits for to be read; it cannot be executed as it is.
@@ -51,10 +50,13 @@ static void close_all(std::span<const int> fds) {
     if (fd >= 0) close(fd);
 }
 
-// One that has nothing to do, or has told its end, has no child left.
+// One that has nothing to do, or has told its end, has no child left. It is not waited for without a bound: a command
+// of root that traces it would have to end first. Then reap_strays() or our own end clears it away.
 static void end_supervisor(Spawned& session) {
-  if (session.supervisor > 0) kill(session.supervisor, SIGKILL), waitpid(session.supervisor, nullptr, 0);
-  close(session.fds[kControl]);
+  if (session.supervisor > 0) kill(session.supervisor, SIGKILL);
+  for (int i = 0; i < 100 && session.supervisor > 0 && waitpid(session.supervisor, nullptr, WNOHANG) == 0; ++i)
+    poll(nullptr, 0, 1);
+  if (session.fds[kControl] >= 0) close(session.fds[kControl]);
   session.supervisor = session.fds[kControl] = -1;
 }
 

@@ -6,7 +6,8 @@
 //
 //   enforcer ── supervisor (a fork of it, one per session, child subreaper) ── command ── whatever it starts
 //
-// A supervisor that never had to kill may serve the next session, one after the other.
+// A supervisor that never had to kill may serve another session of the same agent and machine afterwards. Not of
+// others: it has the uid of its commands, and they can change its limits, its priority or its keyring.
 #pragma once
 
 #include "enforcer/session.hpp"
@@ -30,8 +31,8 @@ struct ChildPlan {
   bool has(std::uint32_t option) const { return (options.flags & option) != 0; }
 };
 
-// Fills a fresh plan from a rule. `home` is the whole variable, "HOME=/root". False: the rule has more variables or paths
-// than fit (say `environment`, E2BIG).
+// Fills a fresh plan from a rule. `home` is the whole variable, "HOME=/root". False: the rule has more variables or
+// paths than fit (say `environment`, E2BIG).
 bool plan_rule(const BlobView& table, std::uint32_t rule, const char* home, ChildPlan& plan);
 
 // The enforcer's ends, close-on-exec and non-blocking: of the command's stdout and stderr, and of the supervisor. Close
@@ -71,9 +72,8 @@ void close_session(Spawned& session, bool another_may_follow = false);
 // still, and never 0 when they could not be listed. The enforcer must be a child subreaper (PR_SET_CHILD_SUBREAPER).
 int reap_strays(std::span<const pid_t> supervisors);
 
-// The enforcer's own cgroup v2 directory if it may make cgroups there, else -1. A slot's cgroup is made when it is
-// needed and used again, but never after a kill: some kernels kill what is cloned into a cgroup killed before. So a
-// supervisor removes its own after a kill, and the enforcer all that are empty: at its start (a dead one may have left
+// The enforcer's own cgroup v2 directory if it may make cgroups there, else -1. Every supervisor has a cgroup of its
+// own, which it removes after a kill. The enforcer removes all that are empty: at its start (a dead one may have left
 // some), after reap_strays(), and at its end. Another enforcer does without for a moment if one was about to be used.
 int find_delegated_cgroup();
 void remove_session_cgroups(int delegated);

@@ -147,6 +147,7 @@ static void run(const ChildPlan& plan) {
   close_range(0, 2, 0);
   if (progress.failed == SpawnStep::none) progress.command = command, tell();
   if (watch()) tell(), kill_all();
+  progress.spent |= progress.failed == SpawnStep::fork;
   progress.gone = true;
   tell();
 }
@@ -160,6 +161,10 @@ static const ChildPlan* next_plan() {
     luggage.parts[0] = {&plan, sizeof plan}, luggage.parts[1] = {argv_block, sizeof argv_block};
     const ssize_t n = recvmsg(kControlFd, &luggage.message, 0);
     if (n <= 0) return nullptr;
+    if ((luggage.message.msg_flags & MSG_CTRUNC) != 0) {  // a command has left us without room for descriptors
+      progress = {.failed = SpawnStep::pipes, .error = EMFILE, .gone = true, .spent = true};
+      return tell(), nullptr;
+    }
     if (n == sizeof(SessionSignal)) continue;  // an order that came too late
     plan.argv_block = {argv_block, static_cast<std::size_t>(n) - sizeof plan};
     return &plan;

@@ -12,6 +12,7 @@
 #include <linux/landlock.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <sodium.h>

@@ -7,7 +7,7 @@ import signal
 import time
 import unittest
 
-from harness import AM_ROOT, Case, in_mount_namespace, main, slow, wait_until, write_program
+from harness import AGENT, AM_ROOT, OTHER_AGENT, Case, in_mount_namespace, main, slow, wait_until, write_program
 
 STUBBORN = "import os, signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\n"
 # A tree that does what it can to get away: sessions of their own, parents that end, and deaf ears.
@@ -287,7 +287,60 @@ class Trees(Case):
         wait_until(lambda: not node.idle_supervisors())  # it is reaped
         self.assert_ok(connection.request(["true"]))
         self.assertEqual(len(node.idle_supervisors()), 1)
-        wait_until(lambda: not node.idle_supervisors())
+        other = connection.request(["false"])
+        while node.idle_supervisors():  # what happens elsewhere does not keep it
+            other = connection.run(["false"])
+        self.assert_denied(other, "argv_not_allowed")
+
+    def test_a_supervisor_serves_one_agent_and_machine_only(self):
+        node = self.node(["true"])
+        node.entry(agent=OTHER_AGENT)
+        node.allow(["true"])
+        connection = self.connect(node.start())
+        for agent, supervisors in ((AGENT, 1), (OTHER_AGENT, 2), (AGENT, 2), (OTHER_AGENT, 2)):
+            self.assert_ok(connection.request(["true"], agent=agent))
+            self.assertEqual(len(node.idle_supervisors()), supervisors)
+
+    def test_a_request_that_meets_the_end_of_an_idle_supervisor_runs(self):
+        node = self.node(["true"])
+        argv = node.allow_script("sleep 0.5; echo ran")
+        connection = self.connect(node.start())
+        self.assert_ok(connection.request(["true"]))
+        os.kill(node.process.pid, signal.SIGSTOP)
+        os.kill(node.idle_supervisors()[0], signal.SIGKILL)
+        session = connection.request(argv)
+        time.sleep(0.1)  # both wait for the enforcer now
+        os.kill(node.process.pid, signal.SIGCONT)
+        self.assert_ok(session, b"ran\n")
+        self.assertEqual([record["event"] for record in node.audit_of(session)], ["request", "started", "exit"])
+
+    def test_a_supervisor_that_has_no_room_for_descriptors_fails_the_request_and_is_not_used_again(self):
+        node = self.node(["true"])
+        argv = node.allow_python("import os, resource\n"
+                                 "resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (2, 4096))")
+        connection = self.connect(node.start())
+        self.assert_ok(connection.request(argv))
+        session = connection.run(["true"])
+        self.assert_denied(session, "spawn_failed")
+        self.assertEqual(node.audit_of(session)[-1]["step"], "pipes")
+        self.assert_ok(connection.request(["true"]))
+
+    @slow
+    @unittest.skipUnless(AM_ROOT, "others may not trace a supervisor")
+    def test_an_idle_supervisor_that_is_traced_does_not_hold_up_the_enforcer(self):
+        node = self.node(["sleep", "1"])
+        argv = node.allow_python(TURNING + "idle = [int(pid) for pid in open(f'/proc/{enforcer}/task/{enforcer}/children')"
+                                           ".read().split() if int(pid) != supervisor]\n"
+                                           "print([seize(pid) for pid in idle], flush=True)\ntime.sleep(60)")
+        connection = self.connect(node.start())
+        for session in [connection.request(["sleep", "1"]) for _ in range(2)]:
+            self.assert_ok(session)
+        session = connection.request(argv)
+        session.wait_output(b"[0]")
+        connection.sleep(11)  # it is dismissed after ten seconds
+        self.assertEqual(connection.diagnostics()["active_sessions"], 1)
+        session.cancel()
+        self.assertEqual(session.wait().signal, signal.SIGTERM)
 
     def test_a_supervisor_that_is_traced_and_killed_does_not_hold_up_the_enforcer(self):
         node = self.node(["true"])
