@@ -3,6 +3,7 @@
 import collections
 import json
 import select
+import signal
 import socket
 import time
 import uuid
@@ -50,7 +51,8 @@ class Session:
             assert end[:6] == (None, None, 0, 0, 0, False), f"a denial of another shape: {end}"
             assert self.started is None or end.denial == "malformed_frame", f"{end} after Started"
             return
-        assert self.started is not None and (end.code is None) != (end.signal is None), end
+        assert (end.code is None) != (end.signal is None), end
+        assert self.started is not None or end.signal == signal.SIGKILL, end  # together with its supervisor, at once
         sent, total = (len(self.stdout), len(self.stderr)), (end.stdout_bytes, end.stderr_bytes)
         assert end.truncated == (sent != total) and sent[0] <= total[0] and sent[1] <= total[1], f"{sent} of {end}"
 

@@ -342,6 +342,14 @@ class Trees(Case):
         session.cancel()
         self.assertEqual(session.wait().signal, signal.SIGTERM)
 
+    def test_nothing_is_printed_before_started_by_a_command_that_kills_its_supervisor_at_once(self):
+        node = self.node()
+        argv = node.allow_script("kill -9 $PPID; echo ran")
+        connection = self.connect(node.start())
+        for session in [connection.run(argv) for _ in range(20)]:
+            self.assertEqual(session.exit.signal, signal.SIGKILL)
+            self.assertTrue(session.started or not session.stdout)
+
     def test_a_supervisor_that_is_traced_and_killed_does_not_hold_up_the_enforcer(self):
         node = self.node(["true"])
         argv = node.allow_python(TURNING + "told, tell = os.pipe()\nif os.fork() == 0:\n os.setsid()\n"
