@@ -1,10 +1,10 @@
 """Breaks the trusted base on purpose, one small change at a time, and sees whether the tests notice.
 
 `./dev mutants [--file enforcer/decide.cpp] [--sample N] [--again]`. All mutants are in one build (build-mutants/, a copy of the
-sources): a function that has any is given a body for each, and the environment says which one runs. What stands outside of a
-function (a constant) is built by itself. A change that does not compile is no mutant. One that the tests do not notice is a
-survivor: either a test is missing, or the change changes nothing, and then equivalent.txt, beside this script, says why. What
-was noticed is remembered as long as the file stays as it is. Exit status 1: an unexplained survivor."""
+sources): a function that has any is given a body for each, and the environment says which one runs. What stands outside
+of functions is left as it is, and a change that does not compile is no mutant. One that the tests do not notice is a survivor:
+either a test is missing, or the change changes nothing, and then equivalent.txt, beside this script, says why. What was noticed
+is remembered as long as the file stays as it is. Exit status 1: a survivor without a reason, or a reason without a survivor."""
 
 import argparse
 import collections
@@ -64,30 +64,33 @@ def masked(text):
 
 
 def functions(code):
-    """(begin, end) of what stands between the braces of each function; its lambdas belong to it."""
-    open_at, begun = [], None
+    """(where its head begins, begin and end of what stands between the braces) of each function; its lambdas belong to it."""
+    open_at, begun, head_at = [], None, 0
     for at, c in ((m.start(), m[0]) for m in re.finditer(r"[{}]", code)):
         if c == "{":
-            head = code[max(code.rfind(end, 0, at) for end in ";{}") + 1:at]
-            if begun is None and re.search(r"\)[\w\s]*$", head) and "constexpr" not in head and "=" not in head.split("(")[0]:
-                begun = len(open_at)
+            before = max(code.rfind(end, 0, at) for end in ";{}") + 1
+            head = code[before:at]
+            if begun is None and re.search(r"\)[\w\s]*$", head) and "=" not in head.split("(")[0]:
+                begun, head_at = len(open_at), before
             open_at.append(at)
         else:
             start = open_at.pop()
             if begun == len(open_at):
                 begun = None
-                yield start + 1, at
+                yield head_at, start + 1, at
 
 
 def mutants_of(path, first):
     text = (ROOT / path).read_text()
     code, seen = masked(text), set()
+    bodies = list(functions(code))
     for name, pattern, replacement in CHANGES:
         for found in pattern.finditer(code):
             group = lambda g: text[slice(*found.span(int(g[1])))]
             new = re.sub(r"\\(\d)", group, replacement)
             changed = text[:found.start()] + new + text[found.end():]
-            if changed != text and changed not in seen:
+            inside = any(begin <= found.start() and found.end() <= end for _, begin, end in bodies)
+            if inside and changed != text and changed not in seen:
                 seen.add(changed)
                 yield Mutant(first + len(seen) - 1, path, name, found.start(), found.end(), new)
 
@@ -103,21 +106,20 @@ def shown(mutant):
 def with_all(path, mutants):
     """The file with a body for each mutant in its functions, and which mutant each line belongs to."""
     text = (ROOT / path).read_text()
-    pieces, done, inside = [], 0, set()
-    for begin, end in functions(masked(text)):
+    pieces, done = [], 0
+    for head, begin, end in functions(masked(text)):
         mine = [m for m in mutants if begin <= m.start and m.end <= end]
-        if mine:
-            pieces.append((None, text[done:begin]))
+        if mine:  # what is chosen at run time is no constant
+            pieces.append((None, text[done:head] + text[head:begin].replace("constexpr", "inline")))
             for m in mine:
                 pieces.append((m, f" if (x0x_mutant == {m.number}) {{{text[begin:m.start]}{m.text}{text[m.end:end]}\n}} else\n"))
             pieces.append((None, "{" + text[begin:end] + "}"))
             done = end
-        inside.update(mine)
     pieces.append((None, text[done:]))
-    head, lines = '#include "mutant.hpp"\n', [None]
+    lines = [None]
     for mutant, piece in pieces:
         lines += [mutant] * piece.count("\n")
-    return head + "".join(piece for _, piece in pieces), lines, inside
+    return '#include "mutant.hpp"\n' + "".join(piece for _, piece in pieces), lines
 
 
 class Workshop:
@@ -140,26 +142,24 @@ class Workshop:
             path.write_text(text, errors="surrogateescape")
             shutil.copymode(ROOT / name, path) if (ROOT / name).exists() else None
 
-    def make(self, *tests):
-        """What the compiler says; empty: they are built."""
+    def make(self):
+        """What the compiler says; empty: the tests are built."""
         if not (self.build / "build.ninja").exists():
             subprocess.run(["meson", "setup", self.build, self.source, "-Dtests=true", "-Ddebug=false", "-Doptimization=1",
                             "-Dcpp_args=-O1", "-Db_sanitize=address", "-Db_lundef=false", "-Dwerror=false", "-Dwarning_level=0"], check=True, stdout=subprocess.DEVNULL)
-        made = subprocess.run(["ninja", "-k", "0", "-C", self.build, *tests], capture_output=True, text=True)
+        made = subprocess.run(["ninja", "-k", "0", "-C", self.build, READER, DAEMON], capture_output=True, text=True)
         return made.stdout if made.returncode != 0 else ""
 
     def build_all(self, mutants):
-        """Puts every mutant in that compiles; those outside of functions are returned."""
+        """Puts every mutant in that compiles."""
         while True:
-            where, inside = {}, set()
+            where = {}
             for path in FILES:
-                text, lines, these = with_all(path, [m for m in mutants if m.path == path and m not in self.broken])
+                text, lines = with_all(path, [m for m in mutants if m.path == path and m not in self.broken])
                 self.put(path, text)
                 where.update({(path, n): m for n, m in enumerate(lines, 1) if m})
-                inside |= these
-            errors = self.make(READER, DAEMON)
-            if not errors:
-                return [m for m in mutants if m not in inside and m not in self.broken]
+            if not (errors := self.make()):
+                return
             found = {where.get((path, int(line))) for path, line in re.findall(r"(enforcer/[\w.]+):(\d+):\d+: (?:fatal )?error", errors)}
             if not found - {None}:
                 sys.exit(errors)
@@ -191,20 +191,6 @@ class Workshop:
 
     def survives(self, mutant):
         return all(self.passes(test, mutant.number) for test in FILES[mutant.path])
-
-    def survives_alone(self, mutant):
-        """For a change outside of functions: in a build of its own."""
-        text = (ROOT / mutant.path).read_text()
-        try:
-            self.put(mutant.path, text[:mutant.start] + mutant.text + text[mutant.end:])
-            for test in FILES[mutant.path]:
-                if self.make(test):
-                    self.broken.add(mutant)
-                if mutant in self.broken or not self.passes(test, -1):
-                    return False
-            return True
-        finally:
-            self.put(mutant.path, text)
 
 
 def explained():
@@ -245,35 +231,32 @@ def main():
     noticed = set(json.loads(memory.read_text())) if memory.exists() and not given.again else set()
     keys = {m: hashlib.sha256(repr([(ROOT / m.path).read_text(), m[1:]]).encode()).hexdigest() for m in mutants}
     workshop = Workshop(directory)
-    alone = workshop.build_all(mutants)
+    workshop.build_all(mutants)
     workshop.clean_run()
-    together = [m for m in mutants if m not in alone and m not in workshop.broken and keys[m] not in noticed]
-    print(f"{len(mutants)} mutants: {len(workshop.broken)} do not compile, {len(together)} to try in one build, {len(alone)} alone; "
+    mutants = [m for m in mutants if m not in workshop.broken]
+    to_try = [m for m in mutants if keys[m] not in noticed]
+    print(f"{len(mutants)} mutants, and {len(workshop.broken)} that do not compile; {len(to_try)} to try; "
           f"the tests take {sum(s for plan in workshop.plan.values() for _, s in plan):.1f} s", flush=True)
-    reasons, survivors, unexplained, started = explained(), 0, 0, time.monotonic()
-    alone = [m for m in alone if keys[m] not in noticed]
-
-    def judge(mutant, survived):
-        nonlocal survivors, unexplained
-        number, before, after = shown(mutant)
-        if not survived:
-            noticed.add(keys[mutant])
-            return memory.write_text(json.dumps(sorted(noticed)))
-        survivors += 1
-        if (mutant.path, after) not in reasons:
-            unexplained += 1
-            print(f"{mutant.path}:{number}: {mutant.name}\n  - {before}\n  + {after}", flush=True)
-
+    reasons, survivors, unexplained, started = explained(), set(), 0, time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
-        for tried, (mutant, survived) in enumerate(zip(together, pool.map(workshop.survives, together)), 1):
-            judge(mutant, survived)
-            if tried % 50 == 0:
+        for tried, (mutant, survived) in enumerate(zip(to_try, pool.map(workshop.survives, to_try)), 1):
+            number, before, after = shown(mutant)
+            if not survived:
+                noticed.add(keys[mutant])
+                memory.write_text(json.dumps(sorted(noticed)))
+            elif (mutant.path, after) not in reasons:
+                unexplained += 1
+                print(f"{mutant.path}:{number}: {mutant.name}\n  - {before}\n  + {after}", flush=True)
+            else:
+                survivors.add((mutant.path, after))
+            if tried % 100 == 0:
                 print(f"{tried} tried, {time.monotonic() - started:.0f} s", flush=True)
-    for mutant in alone:
-        judge(mutant, (mutant.path, shown(mutant)[2]) in reasons or workshop.survives_alone(mutant))
-    real = len(mutants) - len(workshop.broken)
-    print(f"{real} mutants: {real - survivors} noticed, {survivors - unexplained} explained, {unexplained} not noticed")
-    return 1 if unexplained else 0
+    stale = [] if given.file or given.sample else sorted(set(reasons) - survivors)
+    for path, after in stale:
+        print(f"equivalent.txt explains what is noticed or not there: {path} | {after}")
+    explained_away = sum((m.path, shown(m)[2]) in survivors for m in to_try)
+    print(f"{len(mutants)} mutants: {len(mutants) - explained_away - unexplained} noticed, {explained_away} explained, {unexplained} not noticed")
+    return 1 if unexplained or stale else 0
 
 
 if __name__ == "__main__":
