@@ -76,11 +76,11 @@ def fuzz(target, minutes):
         try:
             time.sleep(1)
             if not stop and cpu_seconds(process.pid) >= minutes * 60:
-                process.send_signal(signal.SIGUSR1)  # libFuzzer ends after the input at hand
+                os.kill(process.pid, signal.SIGUSR1)  # libFuzzer ends after the input at hand
             if (seconds := seconds + 1) % 15 == 0:
                 progress.show(target, cpu_seconds(process.pid))
         except KeyboardInterrupt:
-            process.send_signal(signal.SIGUSR1)
+            os.kill(process.pid, signal.SIGUSR1)
             stop = True
     cpu, status = cpu_seconds(process.pid), process.wait()
     reader.join()
