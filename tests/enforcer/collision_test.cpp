@@ -64,6 +64,10 @@ TEST_CASE("an argv made to have the hash of a rule's matches nothing") {
   CHECK(is_allow(decide(table.view, OwnedRequest{id(1), id(1), {known}}).decision));
   CHECK(decide(table.view, OwnedRequest{id(1), id(1), {forged}}).reason == DenialReason::argv_not_allowed);
 
+  const OpenTable number = open_policy(policy({entry(1, 1, {{known, "<INT>"}})}));
+  CHECK(is_allow(decide(number.view, OwnedRequest{id(1), id(1), {known, "5"}}).decision));
+  CHECK(decide(number.view, OwnedRequest{id(1), id(1), {forged, "5"}}).reason == DenialReason::argv_not_allowed);
+
   const OpenTable both = open_policy(policy({entry(1, 1, {{known}, {forged}})}));
   REQUIRE(both.fault == Fault::none);
   CHECK(decide(both.view, OwnedRequest{id(1), id(1), {known}}).rule == 0);
@@ -108,6 +112,21 @@ TEST_CASE("a pair is not taken for a rule, nor a rule for a pair, where their ha
   const OpenTable with_both = open_policy(pair_only);
   REQUIRE(with_both.fault == Fault::none);
   CHECK(decide(with_both.view, OwnedRequest{agent, {}, {kRuleThatMeetsAPair}}).rule == 1);
+}
+
+TEST_CASE("a rule of another shape is not taken for one with the same text where their hashes meet") {
+  // The fixed bytes of `x16hmhf <INT>` and of `x16hmhf` with an empty token are the same. The name was searched for: it
+  // has one tag and one home under both shapes.
+  const std::string name = "x16hmhf";
+  const std::uint64_t literal = hash_bytes(0, bytes(name + std::string(2, '\0'))),
+                      number = hash_bytes(1, bytes(name + '\0'));
+  REQUIRE((literal >> 32) == (number >> 32));
+  REQUIRE((literal % 8) == (number % 8));
+  const OpenTable table = open_policy(policy({entry(1, 1, {{name, ""}, {"other", "<INT>"}})}));
+  REQUIRE(table.fault == Fault::none);
+  REQUIRE(table.view.header().slot_count == 8);
+  CHECK(decide(table.view, OwnedRequest{id(1), id(1), {name, ""}}).rule == 0);
+  CHECK(decide(table.view, OwnedRequest{id(1), id(1), {name, "5"}}).reason == DenialReason::argv_not_allowed);
 }
 
 TEST_CASE("the hash of the index is docs/format.md's: known answers for every way its length can fall") {
