@@ -1,5 +1,7 @@
 #include "enforcer/frame.hpp"
 
+#include <utility>
+
 namespace x0x {
 
 using namespace wire;
@@ -68,10 +70,8 @@ Frame& Frame::append(Bytes bytes) {
 }
 
 Bytes Frame::finish(std::size_t tail) {
-  const std::size_t end = used_;
-  used_ = 0;
+  const std::size_t end = std::exchange(used_, 0);
   number(end + tail - kLengthBytes, kLengthBytes);
-  used_ = end;
   return {bytes_, end};
 }
 
