@@ -99,8 +99,8 @@ def shown(mutant):
     """The lines that the change is in, before and after, each as one line."""
     text = (ROOT / mutant.path).read_text()
     begin, end = text.rfind("\n", 0, mutant.start + 1) + 1, (text + "\n").find("\n", mutant.end)
-    after = text[begin:mutant.start] + mutant.text + text[mutant.end:end]
-    return text.count("\n", 0, begin) + 1, " ".join(text[begin:end].split()), " ".join(after.split())
+    before, after = " ".join(text[begin:end].split()), text[begin:mutant.start] + mutant.text + text[mutant.end:end]
+    return text.count("\n", 0, begin) + 1, before, "without " + before if after.strip() == ";" else " ".join(after.split())
 
 
 def with_all(path, mutants):
