@@ -16,6 +16,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -168,10 +169,11 @@ class Workshop:
     def run(self, test, number, *options, seconds=100):
         """What the tests say when they notice nothing."""
         try:
-            # A mutant may loop forever, or take all memory, and that is noticed too.
+            # A mutant may loop forever, or take all memory, and that is noticed too; that the machine is busy is not.
+            limit = round(3 * seconds + 5)
             done = subprocess.run([self.build / test, "--abort-after=1", *options], capture_output=True, text=True, errors="replace",
                                   env={**os.environ, "X0X_MUTANT": str(number), "ASAN_OPTIONS": "hard_rss_limit_mb=2000"},
-                                  timeout=3 * seconds + 5)
+                                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (limit, limit)), timeout=10 * limit)
             return done.stdout if done.returncode == 0 else ""
         except subprocess.TimeoutExpired:
             return ""
