@@ -88,6 +88,16 @@ bool check_program(Reader& reader, const Field& field, const Token& token) {
   return true;
 }
 
+void report_arg(Reader& reader, const Arg& arg, Span literal) {
+  std::vector<Part> parts;
+  for (const ArgProblem& problem : arg.problems) parts.push_back({problem.first, problem.count});
+  const std::vector<Span> places = places_in_string(reader.source, literal, parts);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const ArgProblem& problem = arg.problems[i];
+    reader.diagnostics.report(problem.kind, places[i], problem.message, problem.help);
+  }
+}
+
 bool read_token(Reader& reader, const Field& field, Token& token) {
   const auto* string = field.value.as_string();
   if (string == nullptr) {
@@ -98,9 +108,7 @@ bool read_token(Reader& reader, const Field& field, Token& token) {
   token.span = span_of(reader, field.value);
   const std::uint8_t classes = classes_of(text);
   const Arg arg = (classes & kBracket) != 0 ? reader.args.read(text) : Arg{Token::Kind::literal, text, {}};
-  for (const ArgProblem& problem : arg.problems)
-    reader.diagnostics.report(problem.kind, place_in_string(reader.source, token.span, problem.first, problem.count),
-                              problem.message, problem.help);
+  report_arg(reader, arg, token.span);
   if ((classes & kForbidden) != 0) report_forbidden(reader, field, text);
   if ((classes & kOdd) != 0) report_invisible(reader, text, field);
   token.kind = arg.kind;

@@ -16,6 +16,7 @@ struct Span {
   std::uint32_t line = 0;
   std::uint32_t column = 0;
   std::uint32_t length = 1;  // code points to underline, all on one line
+  bool operator==(const Span&) const = default;
 };
 
 using Id = std::array<std::uint8_t, 32>;

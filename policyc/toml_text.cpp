@@ -187,16 +187,28 @@ std::optional<Span> unclosed_string(const Source& source, std::uint32_t line) {
   return std::nullopt;
 }
 
-Span place_in_string(const Source& source, Span literal, std::size_t first, std::size_t count) {
+std::vector<Span> places_in_string(const Source& source, Span literal, std::span<const Part> parts) {
+  std::vector<Span> places;
   StringWalk walk(source, literal);
-  for (; first > 0; --first) walk.next();
-  Span place = walk.next();
-  for (; count > 1; --count) {
-    const Span next = walk.next();
-    if (next.line != place.line) break;
-    place.length = next.column + next.length - place.column;
+  std::size_t at = 0;
+  for (const Part& part : parts) {
+    for (; at < part.first; ++at) walk.next();
+    Span place = walk.next();
+    ++at;
+    bool same_line = true;
+    for (; at < part.first + part.count; ++at) {
+      const Span next = walk.next();
+      same_line = same_line && next.line == place.line;
+      if (same_line) place.length = next.column + next.length - place.column;
+    }
+    places.push_back(place);
   }
-  return place;
+  return places;
+}
+
+Span place_in_string(const Source& source, Span literal, std::size_t first, std::size_t count) {
+  const Part part{first, count};
+  return places_in_string(source, literal, {&part, 1}).front();
 }
 
 }  // namespace x0x::policyc

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "policyc/diagnostic.hpp"
 #include "policyc/source.hpp"
@@ -21,8 +23,12 @@ inline constexpr std::size_t kMaxValues = 4'000'000;  // about 100 bytes of memo
 // and nothing after it is ever parsed.
 bool within_limits(const Source& source, Diagnostics& diagnostics);
 
-// Where `count` characters of a string's value stand in the file, from the value's code point `first` on.
+// Where parts of a string's value stand in the file; they are given in their order, so the string is read once.
 // `literal` is the place of the string with its quotes. What runs over the end of a line is cut there.
+struct Part {
+  std::size_t first, count;  // code points of the value
+};
+std::vector<Span> places_in_string(const Source& source, Span literal, std::span<const Part> parts);
 Span place_in_string(const Source& source, Span literal, std::size_t first, std::size_t count);
 
 // Where a string starts that is not closed on this line, for a line that does not start inside one.

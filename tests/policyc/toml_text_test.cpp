@@ -92,6 +92,24 @@ TEST_CASE("a range of characters is one underline, cut at the end of its line") 
   CHECK(cut.length == 2);
 }
 
+TEST_CASE("many parts of a string are found as one part is, and it is read once") {
+  const Source source = make_source("f", "k = \"\"\"a\\u0062<c>\nd<<e\"\"\"\n");
+  const std::vector<Part> parts = {{0, 1}, {2, 2}, {4, 3}, {7, 1}, {8, 1}};
+  const std::vector<Span> places = places_in_string(source, {1, 5, 1}, parts);
+  REQUIRE(places.size() == parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    CAPTURE(i);
+    CHECK(places[i] == place_in_string(source, {1, 5, 1}, parts[i].first, parts[i].count));
+  }
+  CHECK(places_in_string(source, {1, 5, 1}, {}).empty());
+
+  const std::size_t many = 200'000;  // read anew for each it would take minutes
+  const Source large = make_source("f", "k = '" + repeat("<", many) + "'\n");
+  std::vector<Part> each;
+  for (std::size_t i = 0; i < many; ++i) each.push_back({i, 1});
+  CHECK(places_in_string(large, {1, 5, 1}, each).back().column == many + 5);
+}
+
 TEST_CASE("an unclosed string is found by where it starts") {
   const Source source = make_source("f", "a = [\"x\", 'y', \"z]\nb = \"fine\" # it's\n");
   const auto span = unclosed_string(source, 1);
