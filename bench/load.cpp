@@ -39,11 +39,9 @@ void load(Bytes file, const TrustedKeys& trusted) {
 
 void hash_and_verify(Bytes file, const TrustedKeys& trusted) {
   const Envelope envelope = open_envelope({file}).value();
-  Cursor records(envelope.records);
-  const SignatureRecord record = next_signature(records);
   std::uint8_t hash[64];
   crypto_generichash(hash, sizeof hash, envelope.payload.data(), envelope.payload.size(), nullptr, 0);
-  if (crypto_sign_verify_detached(record.signature.data(), hash, sizeof hash, trusted.keys[0].key) != 0)
+  if (crypto_sign_verify_detached(envelope.signatures[0].signature.data(), hash, sizeof hash, trusted.keys[0].key) != 0)
     throw std::runtime_error("the table is not signed by the key");
 }
 

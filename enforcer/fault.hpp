@@ -34,6 +34,9 @@ class [[nodiscard]] Result {
   Fault fault() const { return fault_; }
   const T& value() const { return value_; }
 
+  // What the next step makes of the value, or still the reason there is none.
+  auto then(auto step) const { return ok() ? step(value_) : decltype(step(value_))(fault_); }
+
  private:
   T value_;
   Fault fault_;

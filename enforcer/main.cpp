@@ -8,13 +8,14 @@ using namespace x0x;
 constexpr char kUsage[] =
 #include "usage.txt"
     ;
+constexpr char kDefaultPolicy[] = "/etc/x0x/exec-policy.x0xp";  // the only one that may be missing
 
 struct Arguments {
-  Node node{"/etc/x0x/exec-policy.x0xp", "/etc/x0x/policy-trust.pub", "/var/lib/x0x"};
+  Node node{kDefaultPolicy, "/etc/x0x/policy-trust.pub", "/var/lib/x0x"};
   const char *socket = "/run/x0x/enforcer.sock", *uid = "";
   std::uint32_t uids[64] = {geteuid()};
   std::size_t uid_count = 0;
-  int check = 0, doctor = 0, version = 0, help = 0, explicit_policy = 0;
+  int check = 0, doctor = 0, version = 0, help = 0;
 };
 
 static bool add_uid(Arguments& a) {
@@ -35,7 +36,6 @@ static bool parse(int argc, char** argv, Arguments& a) {
   for (int which = 0, c; (c = getopt_long(argc, argv, "", options, &which)) != -1;) {
     if (c == '?') return false;
     if (optarg != nullptr) *texts[which] = optarg;
-    if (which == 0) a.explicit_policy = 1;
     if (which == 5 && !add_uid(a)) return false;
   }
   a.uid_count = std::max<std::size_t>(a.uid_count, 1);
@@ -43,48 +43,46 @@ static bool parse(int argc, char** argv, Arguments& a) {
   return optind == argc;
 }
 
-static int refuse(const char* where, Fault fault) {
-  fprintf(stderr, "x0x-enforcer: %s: %s: %s\n", where, fault_name(fault), fault_message(fault));
-  return 1;
+// Whether that forbids the start. Then it has been said.
+static bool refused(const char* path, Fault fault) {
+  if (fault != Fault::none)
+    fprintf(stderr, "x0x-enforcer: %s: %s: %s\n", path, fault_name(fault), fault_message(fault));
+  return fault != Fault::none;
 }
 
-static bool gains_privilege() {
+static Fault check_privilege() {
   struct stat self {};
-  return getauxval(AT_SECURE) != 0 || stat("/proc/self/exe", &self) != 0 || (self.st_mode & (S_ISUID | S_ISGID)) != 0;
+  const bool gains =
+      getauxval(AT_SECURE) != 0 || stat("/proc/self/exe", &self) != 0 || (self.st_mode & (S_ISUID | S_ISGID)) != 0;
+  return gains ? Fault::setuid : Fault::none;
 }
 
-static void describe(const char* path, const BlobView& table, const Digest& digest) {
-  const blob::Header& h = table.header();
-  char hex[65], expiry[40] = "\"never";
-  if (h.expires != 0) Json(expiry).write("%", Time{h.expires * 1000});
-  sodium_bin2hex(hex, sizeof hex, digest.bytes, sizeof digest.bytes);
-  printf("exec: %s\npolicy: %s\nname: %s\n", table.enabled() ? "enabled" : "disabled by the policy", path,
-         table.text(h.name).present() ? table.text(h.name).c_str() : "(none)");
-  printf("version: %llu\ndigest: %s\nexpires: %.24s\nentries: %u\ncommands: %u\n",
-         static_cast<unsigned long long>(h.policy_version), hex, expiry + 1, h.entry_count, h.rule_count);
-}
-
-static int doctor(const Arguments& a, const Result<Policy>& policy, bool absent, const char* audit_path) {
+static void describe(const Arguments& a, const Policy& policy, const char* audit_path) {
+  const blob::Header& h = policy.table.header();
+  const Text name = policy.table.text(h.name);
   const Fault audit = check_audit(audit_path);
   const KernelFeatures kernel = probe_features();
-  const auto yes_no = [](bool yes) { return yes ? "yes" : "no"; };
-  if (policy.ok())
-    describe(a.node.policy_path, policy.value().table, policy.value().digest);
+  char digest[65], expires[40] = "\"never";  // a time begins with a quote
+  if (h.expires != 0) Json(expires).write("%", Time{h.expires * 1000});
+  sodium_bin2hex(digest, sizeof digest, policy.digest.bytes, sizeof policy.digest.bytes);
+  if (policy.fault != Fault::none)
+    printf("exec: disabled\npolicy: %s: %s: %s\n", policy.blamed, fault_name(policy.fault),
+           fault_message(policy.fault));
   else
-    printf("exec: disabled\npolicy: %s: %s: %s\n", a.node.blamed, fault_name(policy.fault()),
-           fault_message(policy.fault()));
-  printf("socket: %s: %s\naudit log: %s: %s\n", a.socket,
-         probe_socket(a.socket) == 0 ? "an enforcer listens" : "nobody listens", audit_path,
-         audit == Fault::none ? "writable" : fault_message(audit));
+    printf("exec: %s\npolicy: %s\nname: %s\nversion: %ju\ndigest: %s\nexpires: %.24s\nentries: %u\ncommands: %u\n",
+           policy.table.enabled() ? "enabled" : "disabled by the policy", a.node.policy_path,
+           name.present() ? name.c_str() : "(none)", h.policy_version, digest, expires + 1, h.entry_count,
+           h.rule_count);
+  printf("socket: %s: %s\n", a.socket, probe_socket(a.socket) == 0 ? "an enforcer listens" : "nobody listens");
+  printf("audit log: %s: %s\n", audit_path, audit == Fault::none ? "writable" : fault_message(audit));
   printf("kernel: Landlock ABI %d (`writable` needs %d), seccomp %s, child lists %s, cgroup %s\n", kernel.landlock_abi,
-         kMinLandlockAbi, yes_no(kernel.seccomp), yes_no(kernel.child_lists),
+         kMinLandlockAbi, kernel.seccomp ? "yes" : "no", kernel.child_lists ? "yes" : "no",
          find_delegated_cgroup() >= 0 ? "delegated" : "not delegated");
   printf("running as: %s, uid %u\n", geteuid() == 0 ? "root" : "an ordinary user", geteuid());
-  return (policy.ok() || absent) && audit == Fault::none && kernel.child_lists ? 0 : 1;
 }
 
 int main(int argc, char** argv) {
-  if (gains_privilege()) return refuse(argv[0], Fault::setuid);
+  if (refused(argv[0], check_privilege())) return 1;
   Arguments a;
   const bool valid = parse(argc, argv, a);
   if (!valid || a.help != 0) return fputs(kUsage, valid ? stdout : stderr) >= 0 && valid ? 0 : 2;
@@ -93,45 +91,37 @@ int main(int argc, char** argv) {
   umask(027);
   reset_signals();
   mallopt(M_MMAP_THRESHOLD, 64 << 10);  // what large messages took is given back
-  if (sodium_init() < 0) return 1;
+  if (sodium_init() < 0 || setenv("HOME", "/", 0) != 0) return 1;
 
-  a.node.now_secs = milliseconds(CLOCK_REALTIME) / 1000;
   a.node.record = a.check == 0 && a.doctor == 0;
-  const Result<Policy> policy = load_policy(a.node);
-  const BlobView& table = policy.value().table;  // without a policy an empty one
-  const Bytes digest = policy.ok() ? Bytes(policy.value().digest.bytes) : Bytes{};
-  const bool absent = policy.fault() == Fault::missing && a.node.blamed == a.node.policy_path && a.explicit_policy == 0;
-  const char* const audit_path =
-      policy.ok() ? table.text(table.header().audit_log_path).c_str() : "/var/log/x0x/exec.log";
-  if (a.doctor != 0) return doctor(a, policy, absent, audit_path);
-  if (!policy.ok() && !absent) return refuse(a.node.blamed, policy.fault());
-  if (!probe_features().child_lists) return refuse("/proc", Fault::no_child_lists);
-  if (a.check != 0) {
-    const Fault fault = check_audit(audit_path);
-    return fault == Fault::none ? 0 : refuse(audit_path, fault);
-  }
+  const Policy policy = load_policy(a.node);
+  const bool absent = policy.fault == Fault::missing && policy.blamed == kDefaultPolicy;
+  const BlobView& table = policy.table;
+  const Text log = table.text(table.header().audit_log_path);
+  const char* const audit_path = log.present() ? log.c_str() : "/var/log/x0x/exec.log";
+  if (a.doctor != 0) describe(a, policy, audit_path);
+  if (!absent && refused(policy.blamed, policy.fault)) return 1;
+  if (refused("/proc", probe_features().child_lists ? Fault::none : Fault::no_child_lists)) return 1;
+  if (!a.node.record) return refused(audit_path, check_audit(audit_path)) ? 1 : 0;
 
   // The log is ours before the socket is: of two that start at once, one must not take the other's socket and then give
   // up for want of the log.
-  if (!activated && probe_socket(a.socket) == 0) return refuse(a.socket, Fault::socket_in_use);
   alignas(4096) static char queue[kAuditQueueBytes];
-  static char home[PATH_MAX] = "HOME=/";
   static Audit audit;
-  const Fault opened = audit.open(audit_path, queue);
-  if (opened != Fault::none) return refuse(audit_path, opened);
+  if (refused(audit_path, audit.open(audit_path, queue))) return 1;
   int listener = kActivatedSocket;
-  const Fault claimed = activated ? Fault::none : claim_socket(a.socket, listener);
-  if (claimed != Fault::none) return refuse(a.socket, claimed);
+  if (!activated && refused(a.socket, claim_socket(a.socket, listener))) return 1;
+  const Bytes digest = policy.fault == Fault::none ? Bytes(policy.digest.bytes) : Bytes{};
   audit.record("policy_loaded", kPolicyLoaded, table.enabled(), a.node.policy_path, Hex{digest},
                table.text(table.header().name).bytes, table.header().policy_version);
-  if (const char* own = getenv("HOME"); own != nullptr && strlen(own) < sizeof home - 5)
-    memcpy(home + 5, own, strlen(own) + 1);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   prctl(PR_SET_DUMPABLE, 0);  // commands have our uid: none may trace us or a supervisor, or open our memory
+  const char* const home = getenv("HOME") - strlen("HOME=");  // the variable begins there
   const ServerConfig config{table,  digest,   a.node.policy_path,    home,
                             &audit, listener, {a.uids, a.uid_count}, milliseconds(CLOCK_REALTIME)};
-  const int status = audit.flush() ? serve(config) : refuse(audit_path, Fault::audit_not_writable);
+  const Fault logged = audit.flush() ? Fault::none : Fault::audit_not_writable;
+  const int status = refused(audit_path, logged) ? 1 : serve(config);
   close(listener);                                                  // closed already, unless it never served
   if (!activated && probe_socket(a.socket) != 0) unlink(a.socket);  // another may have the name by now
   return status;

@@ -12,25 +12,24 @@ namespace x0x {
 
 inline constexpr std::uint64_t kEarliestClock = 1577836800;  // 2020-01-01: a clock before that is not set
 
-// The content of a file, and a NUL after it, in read-only memory that is never given back.
-Result<Bytes> read_file(const char* path, std::uint64_t max_bytes);
-
-struct Policy {
-  BlobView table;
-  Digest digest;
-};
+// The content of a file, and a NUL after it, in read-only memory that is never given back. Of a file that is larger
+// than it may be, one byte more than that: whoever reads it refuses it.
+Result<Bytes> read_file(const char* path, std::size_t max_bytes);
 
 // Who, when and where: everything about a policy that is not in its bytes.
 struct Node {
   const char *policy_path, *trust_path, *state_dir;
-  const char* name = "";         // matched against the policy's audience
-  std::uint64_t now_secs = 0;    // Unix time
-  bool record = true;            // false: check that the version could be recorded
-  const char* blamed = nullptr;  // out: the path a fault belongs to
+  const char* name = "";  // matched against the policy's audience
+  std::uint64_t now_secs = static_cast<std::uint64_t>(time(nullptr));
+  bool record = true;  // false: check that the version could be recorded
 };
-Result<Policy> load_policy(Node& node);
 
-// Compares with the highest version ever loaded and records a higher one durably.
-Fault check_version(const char* state_dir, std::uint64_t version, const Digest& digest, bool record);
+struct Policy {
+  const char* blamed = nullptr;  // the path that the fault belongs to
+  Fault fault = Fault::none;
+  BlobView table = {};  // after a fault an empty one, which allows nothing
+  Digest digest = {};
+};
+Policy load_policy(const Node& node);
 
 }  // namespace x0x

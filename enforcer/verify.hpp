@@ -10,18 +10,18 @@
 
 namespace x0x {
 
-inline constexpr std::size_t kMaxTrustedKeys = 32;  // one bit each in verify()
+inline constexpr std::size_t kMaxTrustedKeys = 32;
 inline constexpr std::size_t kMaxTrustFileBytes = 64u << 10;
 
-struct TrustedKey {
+struct TrustedKey {  // the bytes of a minisign public key
+  char kind[2];      // "Ed"
   std::uint8_t number[8];
   std::uint8_t key[32];
 };
 
 struct TrustedKeys {
   TrustedKey keys[kMaxTrustedKeys];
-  std::uint32_t count;
-  std::uint32_t threshold;
+  std::uint32_t count, threshold;
 };
 
 // minisign public keys one after another, each with or without its comment line, and optionally
@@ -44,20 +44,16 @@ class VerifiedBytes {
 };
 
 struct SignatureRecord {
-  Bytes key_number;
-  Bytes signature;
-  Bytes global_signature;
-  Bytes trusted_comment;
+  Bytes key_number, signature, global_signature, trusted_comment;
 };
 
-// A file taken apart: what was signed, and the records that say who signed it. Nothing is proved yet.
+// A file taken apart: what was signed, and who is said to have signed it. Nothing is proved yet.
 struct Envelope {
   Bytes payload;
-  Bytes records;
   std::uint32_t signature_count;
+  SignatureRecord signatures[blob::kMaxSignatures];
 };
 Result<Envelope> open_envelope(UntrustedBytes file);
-SignatureRecord next_signature(Cursor& records);
 
 Result<VerifiedBytes> verify(UntrustedBytes file, const TrustedKeys& trusted);
 

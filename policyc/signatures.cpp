@@ -48,9 +48,7 @@ SignedTable take_apart(Bytes file, const std::string& name) {
                     kExitRefused);
   SignedTable table;
   table.payload.assign(opened.value().payload.begin(), opened.value().payload.end());
-  Cursor records(opened.value().records);
-  for (std::uint32_t i = 0; i < opened.value().signature_count; ++i) {
-    const SignatureRecord record = next_signature(records);
+  for (const SignatureRecord& record : std::span(opened.value().signatures, opened.value().signature_count)) {
     Signature& signature = table.signatures.emplace_back();
     std::ranges::copy(record.key_number, signature.number.begin());
     std::ranges::copy(record.signature, signature.signature.begin());
