@@ -50,11 +50,9 @@ static bool refused(const char* path, Fault fault) {
   return fault != Fault::none;
 }
 
-static Fault check_privilege() {
+static bool gains_privilege() {
   struct stat self {};
-  const bool gains =
-      getauxval(AT_SECURE) != 0 || stat("/proc/self/exe", &self) != 0 || (self.st_mode & (S_ISUID | S_ISGID)) != 0;
-  return gains ? Fault::setuid : Fault::none;
+  return getauxval(AT_SECURE) != 0 || stat("/proc/self/exe", &self) != 0 || (self.st_mode & (S_ISUID | S_ISGID)) != 0;
 }
 
 static void describe(const Arguments& a, const Policy& policy, const char* audit_path) {
@@ -82,7 +80,7 @@ static void describe(const Arguments& a, const Policy& policy, const char* audit
 }
 
 int main(int argc, char** argv) {
-  if (refused(argv[0], check_privilege())) return 1;
+  if (gains_privilege() && refused(argv[0], Fault::setuid)) return 1;
   Arguments a;
   const bool valid = parse(argc, argv, a);
   if (!valid || a.help != 0) return fputs(kUsage, valid ? stdout : stderr) >= 0 && valid ? 0 : 2;
@@ -101,11 +99,12 @@ int main(int argc, char** argv) {
   const char* const audit_path = log.present() ? log.c_str() : "/var/log/x0x/exec.log";
   if (a.doctor != 0) describe(a, policy, audit_path);
   if (!absent && refused(policy.blamed, policy.fault)) return 1;
-  if (refused("/proc", probe_features().child_lists ? Fault::none : Fault::no_child_lists)) return 1;
+  if (!probe_features().child_lists && refused("/proc", Fault::no_child_lists)) return 1;
   if (!a.node.record) return refused(audit_path, check_audit(audit_path)) ? 1 : 0;
 
   // The log is ours before the socket is: of two that start at once, one must not take the other's socket and then give
   // up for want of the log.
+  if (!activated && probe_socket(a.socket) == 0 && refused(a.socket, Fault::socket_in_use)) return 1;
   alignas(4096) static char queue[kAuditQueueBytes];
   static Audit audit;
   if (refused(audit_path, audit.open(audit_path, queue))) return 1;
@@ -120,8 +119,7 @@ int main(int argc, char** argv) {
   const char* const home = getenv("HOME") - strlen("HOME=");  // the variable begins there
   const ServerConfig config{table,  digest,   a.node.policy_path,    home,
                             &audit, listener, {a.uids, a.uid_count}, milliseconds(CLOCK_REALTIME)};
-  const Fault logged = audit.flush() ? Fault::none : Fault::audit_not_writable;
-  const int status = refused(audit_path, logged) ? 1 : serve(config);
+  const int status = !audit.flush() && refused(audit_path, Fault::audit_not_writable) ? 1 : serve(config);
   close(listener);                                                  // closed already, unless it never served
   if (!activated && probe_socket(a.socket) != 0) unlink(a.socket);  // another may have the name by now
   return status;

@@ -104,6 +104,9 @@ class Socket(Refusal):
         self.assert_refused(other, "socket_in_use", blamed=node.socket, check=False)
         self.assert_ok(self.connect(node).request(["true"]))  # nothing has happened to it
         other.socket = own
+        done = node.refuse()  # the log is in use as well, but that is not what to mend
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertTrue(done.stderr.startswith(f"x0x-enforcer: {node.socket}: socket_in_use: "), done.stderr)
 
     def test_a_socket_that_a_crash_left_behind_is_replaced(self):
         node = self.node(["true"]).start()
@@ -206,6 +209,7 @@ class Doctor(Refusal):
         done = node.refuse("--doctor")
         self.assertEqual(done.returncode, 1)
         self.assertIn(f"exec: disabled\npolicy: {node.policy_file}: missing: ", done.stdout)
+        self.assertEqual(done.stderr, node.refuse("--check").stderr)
         node.exec["enabled"] = False
         node.compile()
         done = node.refuse("--doctor")
@@ -215,6 +219,7 @@ class Doctor(Refusal):
         done = node.refuse("--doctor")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stdout, f"audit log: {node.log}: (?!writable)")
+        self.assertEqual(done.stderr, node.refuse("--check").stderr)
 
 
 if __name__ == "__main__":

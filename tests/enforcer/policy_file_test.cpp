@@ -140,6 +140,7 @@ TEST_CASE("signatures and structure are checked, in that order") {
   on.scratch.put("trust.pub", "");
   CHECK(on.load() == Fault::trust_no_keys);
   CHECK(on.blamed() == on.trust_path);
+  CHECK(load_policy(on.node).table.payload().empty());  // nothing of it can be used
   CHECK(on.scratch.names().size() == 3);
   CHECK(access(on.scratch.path("state/highest").c_str(), F_OK) != 0);  // nothing of that was recorded
 }
@@ -187,6 +188,7 @@ TEST_CASE("versions only go up") {
   CHECK(on.load() == Fault::none);
   on.install(sample(4));
   CHECK(on.load() == Fault::lower_version);
+  CHECK(load_policy(on.node).table.payload().empty());
   CHECK(on.blamed() == on.policy_path);
   policyc::Policy other = sample(5);
   other.exec.max_duration_secs = 17;
