@@ -20,30 +20,31 @@ struct Arguments {
 
 static bool add_uid(Arguments& a) {
   char* end = nullptr;
-  const unsigned long long number = strtoull(a.uid, &end, 10);
-  if (a.uid[0] < '0' || a.uid[0] > '9' || *end != '\0' || number >= 0xffffffff || a.uid_count == 64) return false;
-  a.uids[a.uid_count++] = static_cast<std::uint32_t>(number);
+  const unsigned long uid = strtoul(a.uid, &end, 10);
+  const bool number = a.uid[0] >= '0' && a.uid[0] <= '9' && *end == '\0';
+  if (!number || uid >= UINT32_MAX || a.uid_count == std::size(a.uids)) return false;
+  a.uids[a.uid_count++] = static_cast<std::uint32_t>(uid);
   return true;
 }
 
 static bool parse(int argc, char** argv, Arguments& a) {
   const char** const texts[] = {&a.node.policy_path, &a.node.trust_path, &a.node.state_dir,
                                 &a.socket,           &a.node.name,       &a.uid};
-  const option options[] = {{"policy", 1, nullptr, 0}, {"trust", 1, nullptr, 1},    {"state", 1, nullptr, 2},
-                            {"socket", 1, nullptr, 3}, {"node", 1, nullptr, 4},     {"allow-uid", 1, nullptr, 5},
+  const option options[] = {{"policy", 1, nullptr, 0}, {"trust", 1, nullptr, 0},    {"state", 1, nullptr, 0},
+                            {"socket", 1, nullptr, 0}, {"node", 1, nullptr, 0},     {"allow-uid", 1, nullptr, 'u'},
                             {"check", 0, &a.check, 1}, {"doctor", 0, &a.doctor, 1}, {"version", 0, &a.version, 1},
                             {"help", 0, &a.help, 1},   {nullptr, 0, nullptr, 0}};
   for (int which = 0, c; (c = getopt_long(argc, argv, "", options, &which)) != -1;) {
     if (c == '?') return false;
     if (optarg != nullptr) *texts[which] = optarg;
-    if (which == 5 && !add_uid(a)) return false;
+    if (c == 'u' && !add_uid(a)) return false;
   }
   a.uid_count = std::max<std::size_t>(a.uid_count, 1);
   if (optind < argc) fprintf(stderr, "%s: there are options only, and `%s` is none\n", argv[0], argv[optind]);
   return optind == argc;
 }
 
-// Whether that forbids the start. Then it has been said.
+// Whether this forbids the start; if so, it has been said.
 static bool refused(const char* path, Fault fault) {
   if (fault != Fault::none)
     fprintf(stderr, "x0x-enforcer: %s: %s: %s\n", path, fault_name(fault), fault_message(fault));
@@ -60,7 +61,7 @@ static void describe(const Arguments& a, const Policy& policy, const char* audit
   const Text name = policy.table.text(h.name);
   const Fault audit = check_audit(audit_path);
   const KernelFeatures kernel = probe_features();
-  char digest[65], expires[40] = "\"never";  // a time begins with a quote
+  char digest[65], expires[40] = "\"never";  // after a quote, as a time is written
   if (h.expires != 0) Json(expires).write("%", Time{h.expires * 1000});
   sodium_bin2hex(digest, sizeof digest, policy.digest.bytes, sizeof policy.digest.bytes);
   if (policy.fault != Fault::none)

@@ -12,10 +12,6 @@ namespace x0x {
 
 inline constexpr std::uint64_t kEarliestClock = 1577836800;  // 2020-01-01: a clock before that is not set
 
-// The content of a file, and a NUL after it, in read-only memory that is never given back. Of a file that is larger
-// than it may be, one byte more than that: whoever reads it refuses it.
-Result<Bytes> read_file(const char* path, std::size_t max_bytes);
-
 // Who, when and where: everything about a policy that is not in its bytes.
 struct Node {
   const char *policy_path, *trust_path, *state_dir;
