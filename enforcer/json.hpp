@@ -5,7 +5,8 @@
 // dropped. Shown by tests/enforcer/json_test.cpp.
 #pragma once
 
-#include <concepts>
+#include <charconv>
+#include <utility>
 
 #include "enforcer/system.hpp"
 #include "enforcer/text.hpp"
@@ -39,20 +40,68 @@ class Json {
   std::string_view view() const { return {room_.data(), used_}; }
 
  private:
-  const char* copy(const char* format);  // up to the next %; returns what follows it
-  void value(Bytes text);
-  void value(std::string_view text) { value(as_bytes(text)); }
-  void value(Hex hex);
-  void value(Time time);
+  void raw(std::string_view text) {
+    full_ = full_ || text.size() > room_.size() - used_;
+    if (!full_) used_ += text.copy(room_.data() + used_, text.size());
+  }
+
+  // Up to the next %; returns what follows it.
+  const char* copy(const char* format) {
+    for (; *format != '\0' && *format != '%'; ++format) raw({*format == '\'' ? "\"" : format, 1});
+    return *format == '%' ? format + 1 : format;
+  }
+
   void value(std::integral auto number) {
+    char digits[20];
     if constexpr (std::same_as<decltype(number), bool>)
       raw(number ? "true" : "false");
     else
-      std::signed_integral<decltype(number)>&& number < 1 && number != 0 ? raw("null") : natural(std::uint64_t(number));
+      raw(std::cmp_less(number, 0) ? "null" : std::string_view(digits, std::to_chars(digits, digits + 20, number).ptr));
   }
-  void natural(std::uint64_t number);
-  void raw(std::string_view text);
-  void digits(std::uint64_t number, unsigned count);
+  void value(std::string_view text) { value(as_bytes(text)); }
+
+  void value(Bytes text) {
+    if (text.data() == nullptr) return raw("null");
+    raw("\"");
+    for (std::size_t i = 0, length = 0; i < text.size() && !full_; i += std::max<std::size_t>(length, 1)) {
+      length = utf8_length(text, i);
+      std::uint32_t code = text[i] & (0x7fu >> std::countl_one(text[i]));
+      for (std::size_t k = 1; k < length; ++k) code = code << 6 | (text[i + k] & 0x3fu);
+      if (length == 0) code = 0xfffd;
+      if (code >= 0x10000) {
+        digits("\\u", 0xd7c0 + (code >> 10), 4);
+        code = 0xdc00 + (code & 0x3ff);
+      }
+      if (code == '"' || code == '\\') raw("\\");
+      code >= 0x20 && code < 0x7f ? raw(as_text(text.subspan(i, 1))) : digits("\\u", code, 4);
+    }
+    raw("\"");
+  }
+
+  void value(Hex hex) {
+    if (hex.bytes.data() == nullptr) return raw("null");
+    raw("\"");
+    for (std::size_t i = 0; i < hex.bytes.size(); ++i) {
+      const bool dash = hex.bytes.size() == 16 && i >= 4 && i <= 10 && i % 2 == 0;
+      digits(dash ? "-" : "", hex.bytes[i], 2);
+    }
+    raw("\"");
+  }
+
+  void value(Time time) {
+    const std::uint64_t milliseconds = static_cast<std::uint64_t>(time);
+    const time_t seconds = static_cast<time_t>(milliseconds / 1000);
+    tm utc{};
+    char stamp[32];
+    const std::size_t n = strftime(stamp, sizeof stamp, "%FT%T", gmtime_r(&seconds, &utc));
+    snprintf(stamp + n, sizeof stamp - n, ".%03uZ", static_cast<unsigned>(milliseconds % 1000));
+    value(milliseconds == 0 ? std::string_view() : stamp);
+  }
+
+  void digits(std::string_view before, std::uint32_t number, unsigned count) {
+    raw(before);
+    while (count-- > 0) raw({&"0123456789abcdef"[number >> (4 * count) & 15], 1});
+  }
 
   std::span<char> room_;
   std::size_t used_ = 0;
