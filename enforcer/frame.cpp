@@ -1,7 +1,5 @@
 #include "enforcer/frame.hpp"
 
-#include <utility>
-
 namespace x0x {
 
 using namespace wire;
@@ -33,7 +31,7 @@ static bool decode_request(Cursor& in, std::uint8_t* block, Message& out) {
   out.timeout_ms = in.u32();
   out.cwd_present = option(in, valid);
   if (out.cwd_present) string(in, valid);
-  return valid;
+  return valid && in.at_end();
 }
 
 bool decode(std::span<std::uint8_t> bytes, Message& out) {
@@ -41,38 +39,14 @@ bool decode(std::span<std::uint8_t> bytes, Message& out) {
   out = {};
   out.kind = in.u8();
   if (out.kind == kKindDiagnostics || out.kind == kKindSessions) return in.at_end();
-  const Bytes pair = in.take(blob::kPairBytes), prefix = in.take(kPrefixBytes);
+  std::ranges::copy(in.take(blob::kPairBytes), out.address.pair);
+  const bool prefixed = as_text(in.take(kPrefixBytes)) == std::string_view(kPrefix, kPrefixBytes);
   out.tag = static_cast<Tag>(in.u32());
-  const Bytes id = in.take(kRequestIdBytes);
-  if (in.failed() || out.kind != kKindExec || memcmp(prefix.data(), kPrefix, kPrefixBytes) != 0) return false;
-  out.has_address = true;
-  std::ranges::copy(pair, out.address.pair);
-  std::ranges::copy(id, out.address.request_id);
-  if (out.tag == Tag::lease_renew || out.tag == Tag::cancel) return in.at_end();
-  std::uint8_t* const block = bytes.data() + (bytes.size() - in.left());
-  return out.tag == Tag::request && decode_request(in, block, out) && in.at_end();
-}
-
-Frame::Frame(const Address& to, Tag tag) {
-  number(kKindExec, 1).append(to.pair).append(as_bytes({kPrefix, kPrefixBytes}));
-  number(static_cast<std::uint32_t>(tag)).append(to.request_id);
-}
-
-Frame& Frame::number(std::uint64_t value, std::size_t width) {
-  for (; width > 0; --width, value >>= 8) bytes_[used_++] = static_cast<std::uint8_t>(value);
-  return *this;
-}
-
-Frame& Frame::append(Bytes bytes) {
-  std::ranges::copy(bytes, bytes_ + used_);
-  used_ += bytes.size();
-  return *this;
-}
-
-Bytes Frame::finish(std::size_t tail) {
-  const std::size_t end = std::exchange(used_, 0);
-  number(end + tail - kLengthBytes, kLengthBytes);
-  return {bytes_, end};
+  std::ranges::copy(in.take(kRequestIdBytes), out.address.request_id);
+  out.has_address = out.kind == kKindExec && prefixed && !in.failed();
+  if (!out.has_address) return false;
+  if (out.tag == Tag::request) return decode_request(in, bytes.last(in.left()).data(), out);
+  return (out.tag == Tag::lease_renew || out.tag == Tag::cancel) && in.at_end();
 }
 
 Frame warning_frame(const Address& to, std::uint32_t kind) {
@@ -82,15 +56,9 @@ Frame warning_frame(const Address& to, std::uint32_t kind) {
 
 Frame exit_frame(const Address& to, const ExitFacts& facts) {
   Frame frame(to, Tag::exit);
-  const auto option = [&](bool present, int value) {
-    frame.number(present ? 1 : 0, 1).number(static_cast<std::uint32_t>(value), present ? 4 : 0);
-  };
-  option(facts.code >= 0, facts.code);
-  option(facts.signal > 0, facts.signal);
-  frame.number(facts.duration_ms, 8).number(facts.stdout_bytes, 8).number(facts.stderr_bytes, 8);
-  frame.number(facts.truncated ? 1 : 0, 1);
-  option(facts.denial >= 0, facts.denial);
-  return frame;
+  frame.option(facts.code).option(facts.signal).number(facts.duration_ms, 8);
+  frame.number(facts.stdout_bytes, 8).number(facts.stderr_bytes, 8).number(facts.truncated, 1);
+  return frame.option(facts.denial);
 }
 
 }  // namespace x0x

@@ -38,9 +38,9 @@ struct Message {
 // Decodes what follows the length field. Argv tokens are moved together in place.
 bool decode(std::span<std::uint8_t> bytes, Message& out);
 
-// How a request ended. A code of -1, a signal of 0 and a denial of -1 mean "none".
+// How a request ended. -1: no code, no signal, no denial.
 struct ExitFacts {
-  int code = -1, signal = 0;
+  int code = -1, signal = -1;
   std::uint64_t duration_ms = 0, stdout_bytes = 0, stderr_bytes = 0;
   bool truncated = false;
   int denial = -1;
@@ -50,10 +50,29 @@ struct ExitFacts {
 class Frame {
  public:
   explicit Frame(std::uint8_t kind) { number(kind, 1); }  // a document: its text follows
-  Frame(const Address& to, wire::Tag tag);
-  Frame& number(std::uint64_t value, std::size_t width = 4);
-  Frame& append(Bytes bytes);
-  Bytes finish(std::size_t tail = 0);  // the frame's bytes when `tail` more will follow
+  Frame(const Address& to, wire::Tag tag) : Frame(wire::kKindExec) {
+    append(to.pair).append(as_bytes({wire::kPrefix, wire::kPrefixBytes}));
+    number(static_cast<std::uint32_t>(tag)).append(to.request_id);
+  }
+
+  Frame& append(Bytes bytes) {
+    std::ranges::copy(bytes, bytes_ + used_);
+    used_ += bytes.size();
+    return *this;
+  }
+  Frame& number(std::uint64_t value, std::size_t width = 4) {
+    return append({reinterpret_cast<const std::uint8_t*>(&value), width});
+  }
+  Frame& option(int value) {  // -1: none
+    return value < 0 ? number(0, 1) : number(1, 1).number(static_cast<std::uint32_t>(value));
+  }
+
+  // The frame's bytes when `tail` more will follow.
+  Bytes finish(std::size_t tail = 0) {
+    const std::size_t length = used_ + tail - wire::kLengthBytes;
+    memcpy(bytes_, &length, wire::kLengthBytes);
+    return {bytes_, used_};
+  }
 
  private:
   std::uint8_t bytes_[256];

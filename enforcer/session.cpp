@@ -73,7 +73,7 @@ ExitFacts Session::facts(int status, std::uint64_t now) const {
   const int signal = status >= 0 ? WTERMSIG(status) : SIGKILL;  // unknown only when its supervisor was killed
   const bool truncated = streams[0].total != streams[0].sent || streams[1].total != streams[1].sent;
   return {exited ? WEXITSTATUS(status) : -1,
-          exited ? 0 : signal,
+          exited ? -1 : signal,
           now - begun,
           streams[0].total,
           streams[1].total,

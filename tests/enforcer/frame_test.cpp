@@ -196,7 +196,7 @@ TEST_CASE("frames to a client are x0x's own bytes") {
   CHECK(bytes(Frame(to, Tag::stdout_chunk).number(3, 4).number(5, 8), 5) ==
         expected(head(3).number(3, 4).number(5, 8), 5));
   CHECK(bytes(warning_frame(to, 7)) == expected(head(5).number(7, 4).string(kWarningMessages[7])));
-  CHECK(bytes(exit_frame(to, {0, 0, 12, 3, 4, true, -1})) ==
+  CHECK(bytes(exit_frame(to, {0, -1, 12, 3, 4, true, -1})) ==
         expected(
             head(6).number(1, 1).number(0, 4).number(0, 1).number(12, 8).number(3, 8).number(4, 8).number(1, 1).number(
                 0, 1)));
@@ -209,9 +209,9 @@ TEST_CASE("frames to a client are x0x's own bytes") {
                                                                            .number(0, 8)
                                                                            .number(0, 1)
                                                                            .number(0, 1)));
-  CHECK(bytes(exit_frame(to, {-1, 0, 0, 0, 0, false, 11})) ==
+  CHECK(bytes(exit_frame(to, {-1, -1, 0, 0, 0, false, 11})) ==
         expected(head(6).number(0, 2).number(0, 8).number(0, 8).number(0, 8).number(0, 1).number(1, 1).number(11, 4)));
-  CHECK(bytes(exit_frame(to, {-1, 0, 0, 0, 0, false, 0})) ==
+  CHECK(bytes(exit_frame(to, {-1, -1, 0, 0, 0, false, 0})) ==
         expected(head(6).number(0, 2).number(0, 8).number(0, 8).number(0, 8).number(0, 1).number(1, 1).number(0, 4)));
   CHECK(bytes(Frame(std::uint8_t{2}), 10) == Buffer{11, 0, 0, 0, 2});
 }

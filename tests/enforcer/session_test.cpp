@@ -99,7 +99,7 @@ TEST_CASE("overdue is said once, with SIGTERM, and only of a session that its du
 TEST_CASE("a command's end is its code or its signal, and SIGKILL when nobody saw it") {
   const Session s = running();
   CHECK(s.facts(0, kStart).code == 0);
-  CHECK(s.facts(0, kStart).signal == 0);
+  CHECK(s.facts(0, kStart).signal == -1);
   CHECK(s.facts(255 << 8, kStart).code == 255);
   CHECK(s.facts(SIGTERM, kStart).code == -1);
   CHECK(s.facts(SIGTERM, kStart).signal == SIGTERM);
@@ -225,7 +225,7 @@ TEST_CASE("the end waits for both pipes, but not for ever") {
   s.streams[1].open = false;
   CHECK(at(s, 102).finish);
   CHECK(s.facts(3 << 8, kStart).code == 3);
-  CHECK(s.facts(3 << 8, kStart).signal == 0);
+  CHECK(s.facts(3 << 8, kStart).signal == -1);
 
   Session held = running();
   held.gone(kStart + 100);
