@@ -1,6 +1,6 @@
 // The audit log: one JSON object per line, each naming the digest of the line before.
 //
-// A record is on disk before what it allows happens: begin(), finish(), flush(), then act. What could not be written is
+// A record is on disk before what it allows happens: begin(), append(), flush(), then act. What could not be written is
 // kept in order and tried again; until then the log is degraded and nothing new may be allowed. A torn last line is
 // closed off and said so, never deleted. Shown by tests/enforcer/audit_test.cpp.
 #pragma once
@@ -19,13 +19,8 @@ std::uint64_t milliseconds(clockid_t clock);
 // Whether the log could be opened, for `--check`; nothing is created.
 Fault check_audit(const char* path);
 
-// Where a chain goes on: the last whole record, and how many bytes after it a crash tore.
-struct AuditTail {
-  std::string_view record;
-  std::uint64_t torn = 0;
-  bool unended = false;  // the last line has no end yet
-};
-AuditTail find_tail(std::string_view text);
+// Where a chain goes on: the last whole record of these lines, and how many bytes after it a crash tore.
+std::string_view last_record(std::string_view lines, std::uint64_t& torn);
 
 class Audit {
  public:
@@ -34,17 +29,10 @@ class Audit {
   // After SIGHUP: goes on in the file that has the path now, or on a fault in the one it has.
   Fault reopen();
 
-  Json& begin(std::string_view event);
-  void finish(bool wait = true);  // wait: something must not happen before this record is durable
-  template <class... Values>
-  void record(std::string_view event, const char* format = "", const Values&... values) {
-    begin(event).write(format, values...), finish();
-  }
-  template <class... Values>
-  void note(std::string_view event, const char* format, const Values&... values) {
-    begin(event).write(format, values...), finish(false);
-  }
-  bool flush();  // true: every record so far is durable
+  // A record is begun, written to and appended before the next one is begun.
+  Json begin(std::string_view event) const;
+  void append(Json record, bool wait = true);  // wait: something must not happen before this record is durable
+  bool flush();                                // true: every record so far is durable
 
   bool waiting() const { return waiting_; }
   bool pending() const { return used_ > 0; }
@@ -55,7 +43,6 @@ class Audit {
   void count_unrecorded() { ++unrecorded_; }  // something denied while degraded
 
  private:
-  int open_file() const;
   Fault attach(int fd);
   bool write_queue();
 
@@ -63,10 +50,9 @@ class Audit {
   int fd_ = -1;
   std::span<char> queue_;
   std::size_t used_ = 0, written_ = 0;  // the queue starts at the first byte that is not durable
-  Json record_{{}};
   std::uint64_t seq_ = 0, torn_ = 0, failures_ = 0, unrecorded_ = 0;
   Digest prev_{};
-  bool waiting_ = false, degraded_ = false, unsynced_ = false;
+  bool waiting_ = false, degraded_ = false;
 };
 
 // `,"argv":[…]`, or only its digest. Whole tokens up to a bound; a longer argv says so and adds its digest.

@@ -112,8 +112,9 @@ int main(int argc, char** argv) {
   int listener = kActivatedSocket;
   if (!activated && refused(a.socket, claim_socket(a.socket, listener))) return 1;
   const Bytes digest = policy.fault == Fault::none ? Bytes(policy.digest.bytes) : Bytes{};
-  audit.record("policy_loaded", kPolicyLoaded, table.enabled(), a.node.policy_path, Hex{digest},
-               table.text(table.header().name).bytes, table.header().policy_version);
+  audit.append(audit.begin("policy_loaded")
+                   .write(kPolicyLoaded, table.enabled(), a.node.policy_path, Hex{digest},
+                          table.text(table.header().name).bytes, table.header().policy_version));
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   prctl(PR_SET_DUMPABLE, 0);  // commands have our uid: none may trace us or a supervisor, or open our memory

@@ -17,7 +17,7 @@ inline constexpr std::uint32_t kMaxPeers = 256;
 inline constexpr std::size_t kDataBudget = 256u << 10;  // unsent bytes beyond which pipes are not read
 inline constexpr std::size_t kAnswerBudget = 1u << 20;  // unsent bytes beyond which messages are not read
 inline constexpr std::size_t kMaxUnsent = 2u << 20;     // room for a document and every session's last frames
-inline constexpr std::uint64_t kFarewellMs = 1000;      // for the last frames of a connection we close
+inline constexpr std::uint64_t kSpoke = kNever / 2;     // added to the standing of a peer that has said something
 
 // Closes every descriptor we were not meant to have, and opens 0-2 where they are missing. True: systemd passed a
 // listening socket.
@@ -27,29 +27,30 @@ int probe_socket(const char* path);             // 0: somebody listens; otherwis
 Fault claim_socket(const char* path, int& fd);  // mode 0600, non-blocking
 void notify_systemd(std::string_view state);
 
-enum class Received { nothing, part, message, malformed };
-
 struct Peer {
   int fd = -1;
   std::uint32_t ready = 0;  // what epoll said: bits other than EPOLLOUT mean that something may be there to read
-  bool spoke = false;
-  bool leaving = false;  // nothing more is read; what is unsent may still leave
+  bool leaving = false;     // nothing more is read; what is unsent may still leave
   bool dead = false;
   std::uint32_t sessions = 0;
-  std::uint64_t last_active = 0;
+  std::uint64_t standing = 0;  // when it was last heard of; of those that can make room the least does
   std::uint8_t length[wire::kLengthBytes] = {};
-  std::uint8_t *message = nullptr, *unsent = nullptr;     // message null: the length is not complete yet
-  std::size_t received = 0;                               // of the length, then of the message
-  std::size_t sent = 0, unsent_end = 0, unsent_room = 0;  // what is between the first two waits
+  std::uint8_t *message = nullptr, *unsent = nullptr;  // message null: the length is not complete yet
+  std::size_t received = 0;                            // of the length, then of the message
+  std::size_t sent = 0, unsent_end = 0;                // what waits is between them
 
   std::size_t waiting() const { return unsent_end - sent; }
-  bool listens() const;
+  bool makes_room() const { return leaving || (sessions == 0 && waiting() == 0); }
+  bool listens() const {
+    return fd >= 0 && (ready & ~std::uint32_t{EPOLLOUT}) != 0 && !leaving && !dead && waiting() < kAnswerBudget;
+  }
 
-  // Reads once. A message belongs to the caller, who frees it.
-  Received receive(std::span<std::uint8_t>& whole, std::uint64_t now);
+  // Reads once. True: a whole message, which belongs to the caller, who frees it; an empty one when its length makes no
+  // sense.
+  bool receive(std::span<std::uint8_t>& whole, std::uint64_t now);
   std::uint8_t* reserve(std::size_t size);  // room at the end of what waits, or null; unsent_end += what was used of it
   void send(Bytes head, Bytes tail = {});
-  void send_unsent(std::uint64_t now);  // a peer that is through with us is dead afterwards
+  void send_unsent();  // a peer that is through with us is dead afterwards
   void close();
 };
 

@@ -31,7 +31,7 @@ class Server {
       for (int i = 0; i < n; ++i) *static_cast<std::uint32_t*>(events[i].data.ptr) |= events[i].events;
       take();
     }
-    audit_.record("stopped");
+    audit_.append(audit_.begin("stopped"));
     dismiss_idle(kNever);
     remove_session_cgroups(cgroup_);
     return audit_.flush() ? 0 : 1;
@@ -66,7 +66,7 @@ class Server {
     for (Slot& slot : slots()) step(slot);
     if (!expired_ && !in_window(config_.table, wall_secs())) {
       expired_ = true;
-      audit_.record("policy_expired", kPolicyExpired, Hex{config_.digest});
+      audit_.append(audit_.begin("policy_expired").write(kPolicyExpired, Hex{config_.digest}));
     }
     if (!audit_.pending()) flush_by_ = now_ + 1000;  // what nothing waits for, or what failed, waits this long
     if (now_ >= flush_by_ || (audit_.waiting() && !audit_.degraded())) {
@@ -79,7 +79,7 @@ class Server {
       if (slot.session.stage == Stage::accepted) durable ? launch(slot) : deny(slot, DenialReason::exec_disabled);
     }
     for (Peer& peer : peers()) {
-      if (peer.fd >= 0) peer.send_unsent(now_);
+      if (peer.fd >= 0) peer.send_unsent();
       if (!peer.dead) continue;
       leave(peer);
       peer.close();
@@ -108,7 +108,6 @@ class Server {
       if (slot.live()) next = std::min(next, slot.orphaned ? now_ + 20 : slot.session.next_deadline(now_));
       if (slot.idle()) next = std::min(next, slot.idle_until);
     }
-    for (const Peer& peer : peers()) next = std::min(next, peer.leaving ? now_ + kFarewellMs : kNever);
     return next > now_ ? static_cast<int>(next - now_) : 0;
   }
 
@@ -151,9 +150,7 @@ class Server {
   void take_messages(Peer& peer) {
     for (int i = 0; i < 64 && peer.listens() && audit_.has_room(); ++i) {
       std::span<std::uint8_t> bytes;
-      const Received received = peer.receive(bytes, now_);
-      if (received == Received::message && !take_message(peer, bytes)) free(bytes.data());
-      if (received == Received::malformed) malformed(peer, nullptr);
+      if (peer.receive(bytes, now_) && !take_message(peer, bytes)) free(bytes.data());
     }
   }
 
@@ -183,8 +180,9 @@ class Server {
 
   void malformed(Peer& peer, const Address* address) {
     const ExitFacts facts = denied(DenialReason::malformed_frame);
-    audit_.degraded() ? audit_.count_unrecorded()
-                      : audit_.record("malformed", kMalformed, address != nullptr ? address->id() : Hex{});
+    audit_.degraded()
+        ? audit_.count_unrecorded()
+        : audit_.append(audit_.begin("malformed").write(kMalformed, address != nullptr ? address->id() : Hex{}));
     if (address != nullptr) peer.send(exit_frame(*address, facts).finish());
     peer.leaving = true;
     leave(peer);
@@ -242,10 +240,10 @@ class Server {
     std::ranges::replace_copy(shown.first(std::min(shown.size(), sizeof slot.summary - 1)), slot.summary, '\0', ' ');
     const std::uint32_t entry_number = config_.table.rule(slot.rule).entry;
     const Entry entry = config_.table.entry(entry_number);
-    begin_record("request", slot)
-        .write(kRequest, config_.table.text(entry.description).bytes, entry_number, slot.rule - entry.first_rule,
-               Hex{config_.digest}, slot.stdin_data.size(), message.timeout_ms);
-    audit_.finish();
+    audit_.append(begin_record("request", slot)
+                      .write(kRequest, config_.table.text(entry.description).bytes, entry_number,
+                             slot.rule - entry.first_rule, Hex{config_.digest}, slot.stdin_data.size(),
+                             message.timeout_ms));
     return true;
   }
 
@@ -253,9 +251,9 @@ class Server {
     return slot.rule != blob::kNone && (config_.table.options(slot.rule).flags & blob::kOptionAuditHash) != 0;
   }
 
-  Json& begin_record(const char* event, const Slot& slot) {
+  Json begin_record(const char* event, const Slot& slot) {
     const Address& who = slot.address;
-    Json& json = audit_.begin(event).write(kRequester, who.id(), who.agent(), who.machine());
+    Json json = audit_.begin(event).write(kRequester, who.id(), who.agent(), who.machine());
     write_argv(json, slot.argv_block, hides_argv(slot));
     return json;
   }
@@ -276,10 +274,10 @@ class Server {
     slot.facts = denied(reason);
     totals_.allowed -= slot.live();
     if (slot.live() || !audit_.degraded()) {
-      Json& json = begin_record("denial", slot).write(kDenial, kDenialNames[static_cast<std::size_t>(reason)]);
+      Json json = begin_record("denial", slot).write(kDenial, kDenialNames[static_cast<std::size_t>(reason)]);
       if (const Progress& p = slot.progress; p.failed != SpawnStep::none)
         json.write(kFailedStep, kSpawnStepNames[static_cast<std::size_t>(p.failed)], strerrorname_np(p.error));
-      audit_.finish();
+      audit_.append(json);
     } else {
       audit_.count_unrecorded();
     }
@@ -344,7 +342,7 @@ class Server {
     if (slot.progress.gone) slot.session.gone(now_);
     if (started || slot.progress.command == 0) return;
     ++totals_.started;
-    audit_.note("started", kStarted, slot.address.id(), slot.progress.command);
+    audit_.append(audit_.begin("started").write(kStarted, slot.address.id(), slot.progress.command), false);
     tell(slot, Frame(slot.address, Tag::started).number(static_cast<std::uint32_t>(slot.progress.command)).finish());
   }
 
@@ -408,7 +406,7 @@ class Server {
     recent = {milliseconds(CLOCK_REALTIME), bytes[kind < 5 ? kind : 2], kind, slot.address, {}};
     std::ranges::copy(slot.summary, recent.summary);
     ++totals_.warnings[kind];
-    audit_.note("warning", kWarning, slot.address.id(), kWarningNames[kind], recent.bytes);
+    audit_.append(audit_.begin("warning").write(kWarning, slot.address.id(), kWarningNames[kind], recent.bytes), false);
     tell(slot, warning_frame(slot.address, kind).finish());
   }
 
@@ -425,8 +423,8 @@ class Server {
     const ExitFacts& f = slot.facts = slot.session.facts(slot.progress.status, now_);
     ++totals_.completed;
     totals_.cancelled += slot.session.ended;
-    audit_.record("exit", kExit, slot.address.id(), f.code, f.signal > 0 ? f.signal : -1, f.duration_ms, f.stdout_bytes,
-                  f.stderr_bytes, f.truncated);
+    audit_.append(audit_.begin("exit").write(kExit, slot.address.id(), f.code, f.signal, f.duration_ms, f.stdout_bytes,
+                                             f.stderr_bytes, f.truncated));
   }
 
   const ServerConfig config_;

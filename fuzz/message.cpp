@@ -21,12 +21,13 @@ std::string receive_all(Bytes bytes, std::size_t piece) {
   Peer peer;
   peer.fd = c.fd;
   std::string all;
-  for (Received received = Received::part; received != Received::nothing && received != Received::malformed;) {
+  for (bool malformed = false; !malformed;) {
     std::span<std::uint8_t> whole;
-    received = peer.receive(whole, 1);
-    if (received == Received::malformed) all += "malformed";
-    if (received != Received::message) continue;
-    promise(!whole.empty() && whole.size() <= wire::kMaxMessageBytes, "a message of a size we allow");
+    const bool received = peer.receive(whole, 1);
+    if (!received && peer.ready == 0) break;
+    if (!received) continue;
+    malformed = whole.empty();
+    promise(whole.size() <= wire::kMaxMessageBytes, "a message of a size we allow");
     Message message;
     all += decode(whole, message) ? "valid " : "invalid ";
     all += std::to_string(whole.size()) + (message.has_address ? " addressed\n" : "\n");

@@ -308,8 +308,10 @@ X0X_WRAP(ssize_t, read, int fd, void* room, size_t size) {
 X0X_WRAP(ssize_t, write, int fd, const void* bytes, size_t size) {
   if (!ours(fd)) return __real_write(fd, bytes, size);
   File& f = file(fd);
-  const ssize_t n = store(f, f.content.size(), bytes, size);
-  if (n > 0) f.position = f.content.size();
+  if (f.appends) f.position = f.content.size();
+  promise(f.position <= f.content.size(), "no hole");
+  const ssize_t n = store(f, f.position, bytes, size);
+  if (n > 0) f.position += static_cast<std::size_t>(n);
   return n;
 }
 
@@ -354,16 +356,14 @@ X0X_WRAP(int, stat64, const char* path, struct stat64* out) {
 }
 X0X_WRAP(int, flock, int fd, int what) { return ours(fd) ? 0 : __real_flock(fd, what); }
 X0X_WRAP(off_t, lseek64, int fd, off_t offset, int from) {
-  return ours(fd) ? static_cast<off_t>(file(fd).position) : __real_lseek64(fd, offset, from);
+  if (!ours(fd)) return __real_lseek64(fd, offset, from);
+  promise(from == SEEK_CUR && file(fd).position >= static_cast<std::size_t>(-offset),
+          "what is written again was there");
+  return static_cast<off_t>(file(fd).position -= static_cast<std::size_t>(-offset));
 }
 X0X_WRAP(ssize_t, pread64, int fd, void* room, size_t size, off_t at) {
   if (!ours(fd)) return __real_pread64(fd, room, size, at);
   return static_cast<ssize_t>(file(fd).content.copy(static_cast<char*>(room), size, static_cast<std::size_t>(at)));
-}
-X0X_WRAP(ssize_t, pwrite64, int fd, const void* bytes, size_t size, off_t at) {
-  if (!ours(fd)) return __real_pwrite64(fd, bytes, size, at);
-  promise(static_cast<std::size_t>(at) + size <= file(fd).content.size(), "what is written again was there");
-  return store(file(fd), static_cast<std::size_t>(at), bytes, size);
 }
 X0X_WRAP(int, fdatasync, int fd) {
   if (!ours(fd)) return __real_fdatasync(fd);
@@ -382,5 +382,8 @@ extern "C" int __wrap_fcntl64(int fd, int what, ...) {
   va_start(more, what);
   void* const value = va_arg(more, void*);
   va_end(more);
-  return ours(fd) ? 0 : __real_fcntl64(fd, what, value);
+  if (!ours(fd)) return __real_fcntl64(fd, what, value);
+  promise(what == F_SETFL, "a log that appends, or not");
+  file(fd).appends = (reinterpret_cast<std::uintptr_t>(value) & O_APPEND) != 0;
+  return 0;
 }

@@ -47,6 +47,7 @@ struct Child {
 struct File {
   std::string content, disk;
   std::size_t dirty_from = 0, dirty_to = 0, position = 0;
+  bool appends = true;
 };
 
 enum class Disk : std::uint8_t { works, refuses, takes_little, fails_to_sync, interrupts };

@@ -55,6 +55,11 @@ struct Log {
   }
 };
 
+template <class... Values>
+void record(Audit& audit, std::string_view event, const char* format = "", const Values&... values) {
+  audit.append(audit.begin(event).write(format, values...));
+}
+
 std::string hash(const std::string& line) {
   const Digest digest = digest_of(test::bytes(line));
   std::string hex;
@@ -103,8 +108,8 @@ TEST_CASE("a fresh log starts with seq 0 and 64 zeros, has mode 0640, and is cha
   umask(027);
   Audit audit;
   REQUIRE(log.open(audit) == Fault::none);
-  audit.record("policy_loaded", ",'enabled':%", true);
-  audit.record("malformed", ",'request_id':%", Hex{});
+  record(audit, "policy_loaded", ",'enabled':%", true);
+  record(audit, "malformed", ",'request_id':%", Hex{});
   CHECK(audit.waiting());
   CHECK(log.lines().empty());  // nothing before flush
   REQUIRE(audit.flush());
@@ -122,11 +127,10 @@ TEST_CASE("a record that nothing waits for rides with the next flush") {
   Log log;
   Audit audit;
   REQUIRE(log.open(audit) == Fault::none);
-  audit.begin("started").write(",'pid':%", 1u);
-  audit.finish(false);
+  audit.append(audit.begin("started").write(",'pid':%", 1u), false);
   CHECK_FALSE(audit.waiting());
   CHECK(audit.pending());
-  audit.record("exit");
+  record(audit, "exit");
   REQUIRE(audit.flush());
   check_chain(log.lines());
   CHECK(log.lines().size() == 2);
@@ -137,8 +141,8 @@ TEST_CASE("the chain goes on after a restart") {
   for (int start = 0; start < 3; ++start) {
     Audit audit;
     REQUIRE(log.open(audit) == Fault::none);
-    audit.record("policy_loaded");
-    audit.record("stopped");
+    record(audit, "policy_loaded");
+    record(audit, "stopped");
     REQUIRE(audit.flush());
     log.forget();
   }
@@ -155,7 +159,7 @@ TEST_CASE(
     Audit audit;
     REQUIRE(log.open(audit) == Fault::none);
     for (int i = 0; i < 3; ++i) {
-      audit.record("request", ",'rule':{'entry':%},'matched_acl':%", 0u, "} \" \\ {");
+      record(audit, "request", ",'rule':{'entry':%},'matched_acl':%", 0u, "} \" \\ {");
     }
     REQUIRE(audit.flush());
     whole = log.scratch.text("exec.log");
@@ -166,7 +170,7 @@ TEST_CASE(
     {
       Audit audit;
       REQUIRE(log.open(audit) == Fault::none);
-      audit.record("policy_loaded");
+      record(audit, "policy_loaded");
       REQUIRE(audit.flush());
     }
     const std::string now = log.scratch.text("exec.log");
@@ -183,7 +187,7 @@ TEST_CASE("crash while a torn line is closed off: every part of that can be reco
     log.scratch.put("exec.log", torn);
     Audit audit;
     REQUIRE(log.open(audit) == Fault::none);
-    audit.record("policy_loaded");
+    record(audit, "policy_loaded");
     REQUIRE(audit.flush());
     closed = log.scratch.text("exec.log");
     CHECK(closed.starts_with(torn + "~\n{\"seq\":0,"));
@@ -193,7 +197,7 @@ TEST_CASE("crash while a torn line is closed off: every part of that can be reco
     log.scratch.put("exec.log", closed.substr(0, cut));
     Audit audit;
     REQUIRE(log.open(audit) == Fault::none);
-    audit.record("policy_loaded");
+    record(audit, "policy_loaded");
     REQUIRE(audit.flush());
     check_chain(log.lines());
   }
@@ -230,15 +234,15 @@ TEST_CASE("disk full and short writes: degraded, nothing lost, nothing torn, and
   Log log;
   Audit audit;
   REQUIRE(log.open(audit) == Fault::none);
-  audit.record("policy_loaded");
+  record(audit, "policy_loaded");
   REQUIRE(audit.flush());
   {
     const FileLimit full(log.scratch.text("exec.log").size() + 30);
-    audit.record("request", ",'request_id':%", Hex{});
+    record(audit, "request", ",'request_id':%", Hex{});
     CHECK_FALSE(audit.flush());
     CHECK(audit.degraded());
     CHECK(audit.waiting());
-    audit.record("exit", ",'code':%", 0u);
+    record(audit, "exit", ",'code':%", 0u);
     CHECK_FALSE(audit.flush());
     audit.count_unrecorded();
     audit.count_unrecorded();
@@ -257,10 +261,10 @@ TEST_CASE("EIO from fdatasync: the same bytes are written to the same place agai
   Log log;
   Audit audit;
   REQUIRE(log.open(audit) == Fault::none);
-  audit.record("policy_loaded");
+  record(audit, "policy_loaded");
   failing_syncs = 2;
   CHECK_FALSE(audit.flush());
-  audit.record("request");
+  record(audit, "request");
   CHECK_FALSE(audit.flush());
   CHECK(audit.degraded());
   REQUIRE(audit.flush());
@@ -268,18 +272,55 @@ TEST_CASE("EIO from fdatasync: the same bytes are written to the same place agai
   check_chain(log.lines());
 }
 
+TEST_CASE("EIO, then a disk that fills in the middle of what is written again: it all goes to the same place") {
+  Log log;
+  Audit audit;
+  REQUIRE(log.open(audit) == Fault::none);
+  record(audit, "policy_loaded");
+  REQUIRE(audit.flush());
+  const std::size_t durable = log.scratch.text("exec.log").size();
+  for (int i = 0; i < 3; ++i) record(audit, "request", ",'request_id':%", Hex{});
+  failing_syncs = 1;
+  CHECK_FALSE(audit.flush());
+  for (const std::size_t room : {50, 0, 300}) {
+    const FileLimit full(durable + room);
+    CHECK_FALSE(audit.flush());
+  }
+  REQUIRE(audit.flush());
+  CHECK(log.lines().size() == 5);
+  check_chain(log.lines());
+  record(audit, "stopped");
+  REQUIRE(audit.flush());
+  check_chain(log.lines());
+}
+
+TEST_CASE("once the disk works again, records are only ever added at the end") {
+  Log log;
+  Audit audit;
+  REQUIRE(log.open(audit) == Fault::none);
+  record(audit, "policy_loaded");
+  failing_syncs = 1;
+  CHECK_FALSE(audit.flush());
+  REQUIRE(audit.flush());
+  log.scratch.put("exec.log", "");  // what logrotate's copytruncate does
+  record(audit, "stopped");
+  REQUIRE(audit.flush());
+  CHECK(log.lines().size() == 1);
+  CHECK(log.lines()[0].starts_with("{\"seq\":2,"));
+}
+
 TEST_CASE("logrotate: the chain carries on in the new file; without SIGHUP the old one is still written") {
   Log log;
   Audit audit;
   REQUIRE(log.open(audit) == Fault::none);
-  audit.record("policy_loaded");
+  record(audit, "policy_loaded");
   REQUIRE(audit.flush());
   REQUIRE(rename(log.path.c_str(), log.scratch.path("old").c_str()) == 0);
-  audit.record("request");
+  record(audit, "request");
   REQUIRE(audit.flush());
   CHECK(log.lines("old").size() == 2);
   REQUIRE(audit.reopen() == Fault::none);
-  audit.record("exit");
+  record(audit, "exit");
   REQUIRE(audit.flush());
   check_chain(log.lines("old"));
   check_chain(log.lines(), 2, hash(log.lines("old")[1]));
@@ -298,14 +339,14 @@ TEST_CASE("a log that cannot be reopened stays the one it was") {
   REQUIRE(rename(log.path.c_str(), log.scratch.path("old").c_str()) == 0);
   REQUIRE(symlink("old", log.path.c_str()) == 0);
   CHECK(audit.reopen() == Fault::audit_not_writable);
-  audit.record("exit");
+  record(audit, "exit");
   REQUIRE(audit.flush());
   CHECK(log.lines("old").size() == 1);
 }
 
 TEST_CASE("argv in a record: whole tokens, a bound, a mark and the digest") {
   std::string buffer(1 << 20, ' ');
-  const auto record = [&](const std::vector<std::string>& argv, bool hidden) {
+  const auto recorded = [&](const std::vector<std::string>& argv, bool hidden) {
     std::string block;
     for (const std::string& token : argv) block += token + '\0';
     Json json({buffer.data(), buffer.size()});
@@ -318,19 +359,19 @@ TEST_CASE("argv in a record: whole tokens, a bound, a mark and the digest") {
     if (parsed.contains("argv_blake2b")) CHECK(parsed["argv_blake2b"] == hash(block));
     return parsed;
   };
-  CHECK(record({"echo", "a b"}, false).dump() == R"({"argv":["echo","a b"]})");
-  CHECK(record({}, false).dump() == R"({"argv":[]})");
-  const auto hidden = record({"login", "secret"}, true);
+  CHECK(recorded({"echo", "a b"}, false).dump() == R"({"argv":["echo","a b"]})");
+  CHECK(recorded({}, false).dump() == R"({"argv":[]})");
+  const auto hidden = recorded({"login", "secret"}, true);
   CHECK(hidden.size() == 1);
   CHECK(hidden.contains("argv_blake2b"));
 
-  const auto fits = record({std::string(kAuditArgvBytes - 1, '\n')}, false);
+  const auto fits = recorded({std::string(kAuditArgvBytes - 1, '\n')}, false);
   CHECK_FALSE(fits.contains("argv_truncated"));
-  auto cut = record({"a", std::string(kAuditArgvBytes, '\n'), "b"}, false);
+  auto cut = recorded({"a", std::string(kAuditArgvBytes, '\n'), "b"}, false);
   CHECK(cut["argv"] == nlohmann::json({"a"}));
   CHECK(cut["argv_truncated"] == true);
   CHECK(cut.contains("argv_blake2b"));
-  cut = record(std::vector<std::string>(kAuditArgvBytes, "x"), false);
+  cut = recorded(std::vector<std::string>(kAuditArgvBytes, "x"), false);
   CHECK(cut["argv"].size() == kAuditArgvBytes / 2);
   CHECK(cut["argv_truncated"] == true);
 }
@@ -340,7 +381,7 @@ TEST_CASE("a queue that is full fails closed") {
   Audit audit;
   REQUIRE(log.open(audit) == Fault::none);
   const std::string big(kAuditQueueBytes, 'x');
-  audit.record("request", ",'huge':%", big);
+  record(audit, "request", ",'huge':%", big);
   CHECK(audit.degraded());
   CHECK(audit.waiting());
   REQUIRE(audit.flush());

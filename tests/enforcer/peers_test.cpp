@@ -127,18 +127,20 @@ TEST_CASE("a frame one byte at a time is put together, and two in one read are k
   const std::string message = prefixed("hello");
   for (std::size_t i = 0; i + 1 < message.size(); ++i) {
     c.put(message.substr(i, 1));
-    REQUIRE(c.peer->receive(whole, 1) == Received::part);
-    CHECK(c.peer->receive(whole, 1) == Received::nothing);
+    CHECK_FALSE(c.peer->receive(whole, 1));
+    CHECK(c.peer->ready != 0);
+    CHECK_FALSE(c.peer->receive(whole, 1));
     CHECK(c.peer->ready == 0);
   }
   c.put("o" + prefixed("x"));
-  REQUIRE(c.peer->receive(whole, 1) == Received::message);
+  REQUIRE(c.peer->receive(whole, 1));
   CHECK(std::string(whole.begin(), whole.end()) == "hello");
   std::free(whole.data());
-  CHECK(c.peer->receive(whole, 1) == Received::part);
-  REQUIRE(c.peer->receive(whole, 1) == Received::message);
+  CHECK_FALSE(c.peer->receive(whole, 1));
+  REQUIRE(c.peer->receive(whole, 1));
   CHECK(whole.size() == 1);
   std::free(whole.data());
+  CHECK_FALSE(c.peer->dead);
 }
 
 TEST_CASE("lengths of 0, of 2 MiB + 1 and of 4 GiB - 1 are malformed before anything is allocated") {
@@ -146,13 +148,17 @@ TEST_CASE("lengths of 0, of 2 MiB + 1 and of 4 GiB - 1 are malformed before anyt
     Connected c;
     std::span<std::uint8_t> whole;
     c.put(length);
-    CHECK(c.peer->receive(whole, 1) == Received::malformed);
+    CHECK(c.peer->receive(whole, 1));
+    CHECK(whole.data() == nullptr);
     CHECK(c.peer->message == nullptr);
+    Message message;
+    CHECK_FALSE(decode(whole, message));
   }
   Connected c;
   std::span<std::uint8_t> whole;
   c.put(std::string("\x00\x00\x20\x00", 4));
-  CHECK(c.peer->receive(whole, 1) == Received::part);
+  CHECK_FALSE(c.peer->receive(whole, 1));
+  CHECK(c.peer->message != nullptr);
 }
 
 TEST_CASE("a peer that closes is dead") {
@@ -160,7 +166,7 @@ TEST_CASE("a peer that closes is dead") {
   std::span<std::uint8_t> whole;
   close(c.ends[1]);
   c.ends[1] = -1;
-  CHECK(c.peer->receive(whole, 1) == Received::nothing);
+  CHECK_FALSE(c.peer->receive(whole, 1));
   CHECK(c.peer->dead);
 }
 
@@ -171,7 +177,7 @@ TEST_CASE("a peer that never reads can hold so much and no more") {
   for (int i = 0; i < 200 && !c.peer->dead; ++i, ++sent) {
     c.peer->send(data);
     CHECK(c.peer->waiting() <= kMaxUnsent);
-    CHECK(c.peer->unsent_room <= kMaxUnsent);
+    CHECK(c.peer->unsent_end <= kMaxUnsent);
   }
   CHECK(c.peer->dead);
   CHECK(sent == kMaxUnsent / data.size() + 1);
@@ -184,7 +190,7 @@ TEST_CASE("what was sent arrives whole and in order, however slowly it is read")
     const std::string head = "head" + std::to_string(i), tail(static_cast<std::size_t>(i % 97), 't');
     c.peer->send(as_bytes(head), as_bytes(tail));
     expected += head + tail;
-    if (i % 7 == 0) c.peer->send_unsent(1);
+    if (i % 7 == 0) c.peer->send_unsent();
     char buffer[100];
     if (i % 3 == 0)
       if (const ssize_t n = read(c.ends[1], buffer, sizeof buffer); n > 0)
@@ -192,7 +198,7 @@ TEST_CASE("what was sent arrives whole and in order, however slowly it is read")
   }
   while (got.size() < expected.size()) {
     char buffer[10000];
-    c.peer->send_unsent(1);
+    c.peer->send_unsent();
     const ssize_t n = read(c.ends[1], buffer, sizeof buffer);
     REQUIRE(n > 0);
     got.append(buffer, static_cast<std::size_t>(n));
@@ -201,12 +207,12 @@ TEST_CASE("what was sent arrives whole and in order, however slowly it is read")
   CHECK_FALSE(c.peer->dead);
 }
 
-TEST_CASE("a peer that leaves gets its last frames, for a moment") {
+TEST_CASE("a peer that leaves gets its last frames, and is dead then") {
   Connected c;
   c.peer->send(as_bytes("bye"));
   c.peer->leaving = true;
   c.peer->send(as_bytes("never"));
-  c.peer->send_unsent(101);
+  c.peer->send_unsent();
   CHECK(c.peer->dead);
   char buffer[10];
   CHECK(read(c.ends[1], buffer, sizeof buffer) == 3);
@@ -239,9 +245,9 @@ TEST_CASE(
     return peer;
   };
   for (int i = 0; i < 4; ++i) CHECK(join(i, 10 + static_cast<std::uint64_t>(i)) == peers + i);
-  peers[0].spoke = true;
+  peers[0].standing = kSpoke + 1;
   peers[1].sessions = 1;
-  peers[2].last_active = 50;
+  peers[2].standing = 50;
   CHECK(join(4, 60) == peers + 3);
   peers[2].unsent_end = 1;
   peers[3].sessions = 1;
@@ -249,7 +255,9 @@ TEST_CASE(
   peers[0].sessions = 1;
   close(others[5]);
   CHECK(join(5, 80) == nullptr);
-  peers[2].unsent_end = 0;
+  peers[2].leaving = true;  // and does not read what is left for it
+  CHECK(join(5, 90) == peers + 2);
+  CHECK(peers[2].waiting() == 0);
   for (Peer& peer : peers) peer.close();
   for (const int fd : others) close(fd);
 }
