@@ -52,8 +52,7 @@ Fault Audit::reopen() {
 // with `~` and a newline, so no part of a record is ever taken for a whole one.
 Fault Audit::attach(int fd) {
   alignas(4096) static char room[kAuditTailBytes + 4096];
-  struct stat file {
-  }, ours{};
+  struct stat file = {}, ours = {};
   if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode)) return Fault::audit_not_writable;
   if (fstat(fd_, &ours) == 0 && ours.st_ino == file.st_ino && ours.st_dev == file.st_dev) return Fault::none;
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) return Fault::audit_in_use;

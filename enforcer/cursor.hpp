@@ -32,14 +32,15 @@ class Cursor {
 
   // The next n bytes, or nothing and failure.
   Bytes take(std::uint64_t n) {
-    if (n > rest_.size()) {
-      failed_ = true;
-      rest_ = {};
-      return {};
-    }
+    if (n > rest_.size()) return fail();
     const Bytes taken = rest_.first(static_cast<std::size_t>(n));
     rest_ = rest_.subspan(static_cast<std::size_t>(n));
     return taken;
+  }
+  // For what is there but must not be.
+  Bytes fail() {
+    failed_ = true;
+    return rest_ = {};
   }
   std::uint8_t u8() { return number<std::uint8_t>(); }
   std::uint32_t u32() { return number<std::uint32_t>(); }

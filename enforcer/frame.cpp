@@ -4,34 +4,32 @@ namespace x0x {
 
 using namespace wire;
 
-static Bytes string(Cursor& in, bool& valid) {
+static Bytes string(Cursor& in) {
   const Bytes text = in.take(in.u64());
-  valid = valid && is_utf8(text);
-  return text;
+  return is_utf8(text) ? text : in.fail();
 }
 
-static bool option(Cursor& in, bool& valid) {
+static bool option(Cursor& in) {
   const std::uint8_t present = in.u8();
-  valid = valid && present <= 1;
+  if (present > 1) in.fail();
   return present == 1;
 }
 
 // The block starts where argc stood, and a token's eight bytes of length stand before it, so the block with its NULs
 // never overtakes what is still to be read.
 static bool decode_request(Cursor& in, std::uint8_t* block, Message& out) {
-  bool valid = true;
   std::uint8_t* end = block;
   for (std::uint64_t left = in.u64(); left > 0 && !in.failed(); --left, ++out.argc) {
-    const Bytes token = string(in, valid);
+    const Bytes token = string(in);
     end = std::replace_copy(token.begin(), token.end(), end, std::uint8_t{0}, kNulInToken);
     *end++ = 0;
   }
   out.argv_block = {block, end};
-  if (option(in, valid)) out.stdin_data = in.take(in.u64());
+  if (option(in)) out.stdin_data = in.take(in.u64());
   out.timeout_ms = in.u32();
-  out.cwd_present = option(in, valid);
-  if (out.cwd_present) string(in, valid);
-  return valid && in.at_end();
+  out.cwd_present = option(in);
+  if (out.cwd_present) string(in);
+  return in.at_end();
 }
 
 bool decode(std::span<std::uint8_t> bytes, Message& out) {

@@ -33,10 +33,9 @@ int probe_socket(const char* path) {
 
 Fault claim_socket(const char* path, int& fd) {
   struct stat old {};
-  const int error = probe_socket(path);
-  if (error == 0) return Fault::socket_in_use;
-  if (error == ECONNREFUSED && lstat(path, &old) == 0 && S_ISSOCK(old.st_mode)) unlink(path);
   fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (call_by_name(connect, fd, path) == 0 || errno == EAGAIN) return Fault::socket_in_use;
+  if (errno == ECONNREFUSED && lstat(path, &old) == 0 && S_ISSOCK(old.st_mode)) unlink(path);
   // The mode of a socket without a name is that of the file which bind() makes.
   const bool bound = fchmod(fd, 0600) == 0 && call_by_name(bind, fd, path) == 0 && listen(fd, SOMAXCONN) == 0;
   return bound ? Fault::none : Fault::socket_not_possible;
@@ -54,14 +53,13 @@ Peer* admit(std::span<Peer> peers, int fd, std::span<const std::uint32_t> allowe
   socklen_t size = sizeof user;
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &size) != 0 || std::ranges::count(allowed_uids, user.uid) == 0)
     return nullptr;
-  Peer* place = nullptr;
-  for (Peer& p : peers)
-    if (p.makes_room() && (place == nullptr || p.standing < place->standing)) place = &p;
-  if (place == nullptr) return nullptr;
-  if (place->fd >= 0) place->close();
-  place->fd = fd;
-  place->standing = now;
-  return place;
+  const auto standing = [](const Peer& p) { return p.makes_room() ? p.standing : kNever; };
+  Peer& place = *std::ranges::min_element(peers, {}, standing);
+  if (!place.makes_room()) return nullptr;
+  if (place.fd >= 0) place.close();
+  place.fd = fd;
+  place.standing = now;
+  return &place;
 }
 
 void Peer::close() {
@@ -92,17 +90,20 @@ bool Peer::receive(std::span<std::uint8_t>& whole, std::uint64_t now) {
   return true;
 }
 
-// The kernel backs only what has been used of so large a room, so what was sent makes place before more is touched.
 std::uint8_t* Peer::reserve(std::size_t size) {
   if (dead || leaving) return nullptr;
-  if (unsent == nullptr) unsent = static_cast<std::uint8_t*>(malloc(kMaxUnsent));
-  if (sent > kDataBudget || size > kMaxUnsent - unsent_end) {
-    std::copy(unsent + sent, unsent + unsent_end, unsent);
+  if (size > unsent_room - unsent_end) {
+    if (sent > 0) memmove(unsent, unsent + sent, waiting());
     unsent_end -= sent;
     sent = 0;
+    const std::size_t room = std::max(unsent_room, std::bit_ceil(unsent_end + size));
+    void* const grown = room > kMaxUnsent ? nullptr : realloc(unsent, room);
+    dead = grown == nullptr;
+    if (dead) return nullptr;
+    unsent = static_cast<std::uint8_t*>(grown);
+    unsent_room = room;
   }
-  dead = unsent == nullptr || size > kMaxUnsent - unsent_end;
-  return dead ? nullptr : unsent + unsent_end;
+  return unsent + unsent_end;
 }
 
 void Peer::send(Bytes head, Bytes tail) {

@@ -35,9 +35,9 @@ struct Peer {
   std::uint32_t sessions = 0;
   std::uint64_t standing = 0;  // when it was last heard of; of those that can make room the least does
   std::uint8_t length[wire::kLengthBytes] = {};
-  std::uint8_t *message = nullptr, *unsent = nullptr;  // message null: the length is not complete yet
-  std::size_t received = 0;                            // of the length, then of the message
-  std::size_t sent = 0, unsent_end = 0;                // what waits is between them
+  std::uint8_t *message = nullptr, *unsent = nullptr;     // message null: the length is not complete yet
+  std::size_t received = 0;                               // of the length, then of the message
+  std::size_t sent = 0, unsent_end = 0, unsent_room = 0;  // what waits is between the first two
 
   std::size_t waiting() const { return unsent_end - sent; }
   bool makes_room() const { return leaving || (sessions == 0 && waiting() == 0); }

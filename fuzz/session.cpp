@@ -40,7 +40,7 @@ class Story : public Witness {
 
   void wait(int timeout) override {
     for (const Peer& peer : server->peers_)
-      promise(peer.unsent_end <= kMaxUnsent, "what a peer makes us hold is bounded");
+      promise(peer.unsent_room <= kMaxUnsent, "what a peer makes us hold is bounded");
     if (in_.empty()) return wind_down(timeout);
     for (bool more = true; more && !in_.empty();) {
       const std::uint8_t what = in_.byte();

@@ -41,3 +41,15 @@ TEST_CASE("taking nothing and taking everything succeed") {
   CHECK(cursor.take(2).size() == 2);
   CHECK(cursor.at_end());
 }
+
+TEST_CASE("what is there but must not be fails like what is not there") {
+  const std::uint8_t raw[] = {1, 2, 3};
+  Cursor cursor{Bytes(raw)};
+  CHECK(cursor.u8() == 1);
+  CHECK(cursor.fail().empty());
+  CHECK(cursor.failed());
+  CHECK(cursor.left() == 0);
+  CHECK(cursor.u8() == 0);
+  CHECK(cursor.take(0).empty());
+  CHECK_FALSE(cursor.at_end());
+}

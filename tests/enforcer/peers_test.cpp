@@ -177,7 +177,7 @@ TEST_CASE("a peer that never reads can hold so much and no more") {
   for (int i = 0; i < 200 && !c.peer->dead; ++i, ++sent) {
     c.peer->send(data);
     CHECK(c.peer->waiting() <= kMaxUnsent);
-    CHECK(c.peer->unsent_end <= kMaxUnsent);
+    CHECK(c.peer->unsent_room <= kMaxUnsent);
   }
   CHECK(c.peer->dead);
   CHECK(sent == kMaxUnsent / data.size() + 1);
