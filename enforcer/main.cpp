@@ -60,7 +60,6 @@ static void describe(const Arguments& a, const Policy& policy, const char* audit
   const blob::Header& h = policy.table.header();
   const Text name = policy.table.text(h.name);
   const Fault audit = check_audit(audit_path);
-  const KernelFeatures kernel = probe_features();
   char digest[65], expires[40] = "\"never";  // after a quote, as a time is written
   if (h.expires != 0) Json(expires).write("%", Time{h.expires * 1000});
   sodium_bin2hex(digest, sizeof digest, policy.digest.bytes, sizeof policy.digest.bytes);
@@ -74,9 +73,9 @@ static void describe(const Arguments& a, const Policy& policy, const char* audit
            h.rule_count);
   printf("socket: %s: %s\n", a.socket, probe_socket(a.socket) == 0 ? "an enforcer listens" : "nobody listens");
   printf("audit log: %s: %s\n", audit_path, audit == Fault::none ? "writable" : fault_message(audit));
-  printf("kernel: Landlock ABI %d (`writable` needs %d), seccomp %s, child lists %s, cgroup %s\n", kernel.landlock_abi,
-         kMinLandlockAbi, kernel.seccomp ? "yes" : "no", kernel.child_lists ? "yes" : "no",
-         find_delegated_cgroup() >= 0 ? "delegated" : "not delegated");
+  printf("kernel: Landlock ABI %d (`writable` needs %d), seccomp %s, child lists %s, cgroup %s\n",
+         std::max(landlock_abi(), 0), kMinLandlockAbi, prctl(PR_GET_SECCOMP) >= 0 ? "yes" : "no",
+         has_child_lists() ? "yes" : "no", find_delegated_cgroup() >= 0 ? "delegated" : "not delegated");
   printf("running as: %s, uid %u\n", geteuid() == 0 ? "root" : "an ordinary user", geteuid());
 }
 
@@ -90,7 +89,7 @@ int main(int argc, char** argv) {
   umask(027);
   reset_signals();
   mallopt(M_MMAP_THRESHOLD, 64 << 10);  // what large messages took is given back
-  if (sodium_init() < 0 || setenv("HOME", "/", 0) != 0) return 1;
+  if (sodium_init() < 0) return 1;
 
   a.node.record = a.check == 0 && a.doctor == 0;
   const Policy policy = load_policy(a.node);
@@ -100,7 +99,7 @@ int main(int argc, char** argv) {
   const char* const audit_path = log.present() ? log.c_str() : "/var/log/x0x/exec.log";
   if (a.doctor != 0) describe(a, policy, audit_path);
   if (!absent && refused(policy.blamed, policy.fault)) return 1;
-  if (!probe_features().child_lists && refused("/proc", Fault::no_child_lists)) return 1;
+  if (!has_child_lists() && refused("/proc", Fault::no_child_lists)) return 1;
   if (!a.node.record) return refused(audit_path, check_audit(audit_path)) ? 1 : 0;
 
   // The log is ours before the socket is: of two that start at once, one must not take the other's socket and then give
@@ -118,9 +117,8 @@ int main(int argc, char** argv) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   prctl(PR_SET_DUMPABLE, 0);  // commands have our uid: none may trace us or a supervisor, or open our memory
-  const char* const home = getenv("HOME") - strlen("HOME=");  // the variable begins there
-  const ServerConfig config{table,  digest,   a.node.policy_path,    home,
-                            &audit, listener, {a.uids, a.uid_count}, milliseconds(CLOCK_REALTIME)};
+  const ServerConfig config{
+      table, digest, a.node.policy_path, &audit, listener, {a.uids, a.uid_count}, milliseconds(CLOCK_REALTIME)};
   const int status = !audit.flush() && refused(audit_path, Fault::audit_not_writable) ? 1 : serve(config);
   close(listener);                                                  // closed already, unless it never served
   if (!activated && probe_socket(a.socket) != 0) unlink(a.socket);  // another may have the name by now

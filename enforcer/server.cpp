@@ -302,16 +302,8 @@ class Server {
   // ---- processes
 
   void launch(Slot& slot) {
-    ChildPlan plan;
-    plan.argv_block = slot.argv_block;
-    plan.stdin_data = slot.stdin_data;
-    plan.delegated = cgroup_;
-    plan.slot = static_cast<std::uint32_t>(&slot - slots_);
     slot.session.stage = Stage::running;
-    slot.progress.failed = SpawnStep::environment;
-    errno = E2BIG;
-    if (plan_rule(config_.table, slot.rule, config_.home, plan)) slot.progress.failed = spawn(plan, slot.io);
-    slot.progress.error = errno;
+    slot.progress = spawn({&config_.table, slot.rule, slot.argv_block, slot.stdin_data, cgroup_}, slot.io);
     if (slot.progress.failed != SpawnStep::none) return deny(slot, DenialReason::spawn_failed);
     for (std::size_t i = 0; i < std::size(slot.ready); ++i) watch(slot.io.fds[i], EPOLLIN, slot.ready[i]);
   }

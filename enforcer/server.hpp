@@ -56,9 +56,9 @@ struct Totals {
 };
 
 struct ServerConfig {
-  BlobView table = {};                                 // without a policy an empty one, which allows nothing
-  Bytes digest = {};                                   // of the policy, if there is one
-  const char *policy_path = nullptr, *home = nullptr;  // home: "HOME=…"
+  BlobView table = {};  // without a policy an empty one, which allows nothing
+  Bytes digest = {};    // of the policy, if there is one
+  const char* policy_path = nullptr;
   Audit* audit = nullptr;
   int listener = -1;
   std::span<const std::uint32_t> allowed_uids = {};

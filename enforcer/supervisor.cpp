@@ -9,7 +9,8 @@
 namespace x0x {
 
 static Progress progress;
-static const char* argv[blob::kMaxArgc + 1];
+static const char* home;  // the enforcer's
+static char* argv[blob::kMaxArgc + 1];
 
 // All 64 signals at once, bit n-1 for signal n: glibc's own functions leave out two that anybody can send.
 static void set_signal_mask(std::uint64_t mask) {
@@ -18,25 +19,19 @@ static void set_signal_mask(std::uint64_t mask) {
 
 // ---- from a fork to the program
 
-static bool is_program(const char* path) {
-  struct stat info;
-  return stat(path, &info) == 0 && (S_ISREG(info.st_mode) || (errno = EACCES, false)) && access(path, X_OK) == 0;
-}
-
-// Like execvp, but the program is settled before execve: a script whose interpreter is missing must not send the search
-// on to a namesake. A name too long for `path` is too long for the kernel too.
-static const char* find_program(const char* name, char (&path)[PATH_MAX]) {
-  if (name[0] == '/') return is_program(name) ? name : nullptr;
-  if (name[0] == '\0' || strchr(name, '/') != nullptr) return errno = EINVAL, nullptr;
-  int why = ENOENT;
-  for (const char* end = strchr(kChildPath, '='); *end != '\0';) {
-    const char* const directory = end + 1;
+// Like execvp, but the program is settled before execve, which takes regular files only: a script whose interpreter is
+// missing must not send the search on to a namesake. A name too long for `path` is too long for the kernel too.
+static const char* find_program(const char* name) {
+  static char path[PATH_MAX];
+  if (name[0] == '/') return access(name, X_OK) == 0 ? name : nullptr;
+  const char* end = name[0] == '\0' || strchr(name, '/') != nullptr ? "" : kChildPath;
+  for (errno = EINVAL; *end != '\0'; end += *end == ':') {
+    const char* const directory = end;
     end = strchrnul(directory, ':');
     snprintf(path, sizeof path, "%.*s/%s", static_cast<int>(end - directory), directory, name);
-    if (is_program(path)) return path;
-    if (errno != ENOENT) why = errno;
+    if (access(path, X_OK) == 0) return path;
   }
-  return errno = why, nullptr;
+  return nullptr;
 }
 
 // A device that has taken the file's place must not hold us up.
@@ -53,35 +48,36 @@ static bool has_digest(int file, const std::uint8_t* expected) {
   return n == 0 && sodium_memcmp(digest, expected, sizeof digest) == 0;
 }
 
-static void require(SpawnStep step, bool done) {
-  if (done) return;
-  progress = {.failed = step, .error = errno};
-  _exit(127);
+// Ours, because the command is given it as it is. Where the policy says nothing, we decide.
+static bool set_environment(const BlobView& table, const Options& o) {
+  bool done = clearenv() == 0;
+  for (std::uint32_t i = 0; done && i < o.env_count; ++i)
+    done = putenv(const_cast<char*>(table.item(o.first_item + i).c_str())) == 0;
+  return done && setenv("PATH", kChildPath, 0) == 0 && setenv("HOME", home, 0) == 0 &&
+         setenv("LANG", "C.UTF-8", 0) == 0 && setenv("LC_ALL", "C.UTF-8", 0) == 0;
 }
 
-// The steps, in order: ends in execve, or in `progress` and _exit. Runs in the supervisor's memory (vfork) and writes
-// to nothing else there.
-[[noreturn]] static void become_program(const ChildPlan& plan) {
+// The steps, in order: the one that failed, errno says why. Runs in the supervisor's memory (vfork).
+static SpawnStep become_program(const BlobView& table, const Options& o) {
+  if (fcntl(STDERR_FILENO, F_GETFD) < 0) return SpawnStep::pipes;  // a command has left us no room for descriptors
   umask(027);
-  require(SpawnStep::session, setsid() >= 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
-  require(SpawnStep::cwd, plan.cwd == nullptr || chdir(plan.cwd) == 0);
+  if (setsid() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return SpawnStep::session;
+  const Text cwd = table.text(table.text(o.cwd).present() ? o.cwd : table.header().default_cwd);
+  if (cwd.present() && chdir(cwd.c_str()) != 0) return SpawnStep::cwd;
 
-  char path[PATH_MAX];
-  const char* const program = find_program(plan.file != nullptr ? plan.file : argv[0], path);
-  const bool pins = program != nullptr && plan.has(blob::kOptionHasSha256);
-  const int pinned = pins ? open(program, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
-  require(SpawnStep::open_exe, program != nullptr && (!pins || pinned >= 0));
-  require(SpawnStep::digest, !pins || has_digest(pinned, plan.options.sha256));
-  require(SpawnStep::no_new_privs, prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-  require(SpawnStep::landlock, !plan.has(blob::kOptionHasWritable) || limit_writes(plan.writable));
-  require(SpawnStep::network, !plan.has(blob::kOptionNoNetwork) || limit_network());
-  require(SpawnStep::rlimits, limit_resources(plan.options));  // last: a limit on open files would hinder us
+  const char* const program = find_program(table.text(o.exe).present() ? table.text(o.exe).c_str() : argv[0]);
+  const bool pins = (o.flags & blob::kOptionHasSha256) != 0;
+  const int pinned = pins && program != nullptr ? open(program, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+  if (program == nullptr || (pins && pinned < 0)) return SpawnStep::open_exe;
+  if (pins && !has_digest(pinned, o.sha256)) return SpawnStep::digest;
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return SpawnStep::no_new_privs;
+  if ((o.flags & blob::kOptionHasWritable) != 0 && !limit_writes(table, o)) return SpawnStep::landlock;
+  if ((o.flags & blob::kOptionNoNetwork) != 0 && !limit_network()) return SpawnStep::network;
+  if (!limit_resources(o)) return SpawnStep::rlimits;  // last: a limit on open files would hinder us
 
   set_signal_mask(0);
-  const auto args = const_cast<char*const*>(argv), envp = const_cast<char*const*>(plan.envp);
-  pins ? execveat(pinned, "", args, envp, AT_EMPTY_PATH) : execve(program, args, envp);
-  require(SpawnStep::exec, false);
-  __builtin_unreachable();
+  pins ? execveat(pinned, "", argv, environ, AT_EMPTY_PATH) : execve(program, argv, environ);
+  return SpawnStep::exec;
 }
 
 // ---- the supervisor
@@ -104,6 +100,12 @@ static bool rest(int control, timespec at_most) {
   return syscall(SYS_ppoll, &ready, 1, &at_most, &all_but_death, sizeof all_but_death) > 0;
 }
 
+static SessionSignal hear() {
+  auto order = SessionSignal::none;
+  const bool dead = rest(kControlFd, {60, 0}) && recv(kControlFd, &order, sizeof order, 0) <= 0;
+  return dead ? SessionSignal::kill : order;
+}
+
 // The file is left to our end to close.
 static bool put(const char* name, char value) {
   return write(openat(kCgroupFd, name, O_WRONLY | O_CLOEXEC), &value, 1) == 1;
@@ -114,40 +116,40 @@ static bool put(const char* name, char value) {
 static void kill_all() {
   if (put("../cgroup.procs", '0')) put("cgroup.kill", '1');
   for (; reap(); rest(-1, {0, 10'000'000})) signal_descendants(SIGKILL);
-  unlinkat(kCgroupFd, session_cgroup, AT_REMOVEDIR);
   progress.spent = true;
 }
 
-// Until the command has ended. True: others are left.
-static bool watch() {
-  for (;;) {
-    const bool left = reap();
-    if (!left || progress.status >= 0) return left;
-    if (!rest(kControlFd, {60, 0})) continue;
-    auto order = SessionSignal::kill;  // also what it means when the enforcer is dead
-    const ssize_t n = recv(kControlFd, &order, 1, MSG_DONTWAIT);
-    if (order == SessionSignal::terminate)
-      signal_descendants(SIGTERM);
-    else if (n >= 0 || errno != EAGAIN)
-      kill_all();
+static void start(const ChildPlan& plan) {
+  const Options options = plan.table->options(plan.rule);
+  std::size_t argc = 0;
+  for (Bytes rest = plan.argv_block; !rest.empty();)
+    argv[argc++] = reinterpret_cast<char*>(const_cast<std::uint8_t*>(next_token(rest).data()));
+  argv[argc] = nullptr;
+  const bool ready = set_environment(*plan.table, options);
+  // NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork): nobody but this supervisor waits for the child
+  const pid_t command = vfork();  // returns when the program runs or has failed to
+  if (command == 0) {
+    progress.failed = ready ? become_program(*plan.table, options) : SpawnStep::environment;
+    progress.error = errno;
+    _exit(127);
   }
+  if (command < 0) progress = {.failed = SpawnStep::fork, .error = errno};
+  close_range(0, 2, 0);
+  if (progress.failed == SpawnStep::none) progress.command = command;
 }
 
 // From a plan to the end of every process that came of it.
 static void run(const ChildPlan& plan) {
   progress = {};
-  std::size_t argc = 0;
-  for (Bytes rest = plan.argv_block; !rest.empty();)
-    argv[argc++] = reinterpret_cast<const char*>(next_token(rest).data());
-  argv[argc] = nullptr;
-  // NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork): nobody but this supervisor waits for the child
-  const pid_t command = vfork();  // returns when the program runs or has failed to
-  if (command == 0) become_program(plan);
-  if (command < 0) progress = {.failed = SpawnStep::fork, .error = errno};
-  close_range(0, 2, 0);
-  if (progress.failed == SpawnStep::none) progress.command = command, tell();
-  if (watch()) tell(), kill_all();
-  progress.spent |= progress.failed == SpawnStep::fork;
+  start(plan);
+  progress.failed == SpawnStep::none ? tell() : void(progress.spent = true);
+  while (reap()) {
+    const bool ended = progress.status >= 0;
+    if (ended) tell();  // others are left
+    const SessionSignal order = ended ? SessionSignal::kill : hear();
+    if (order == SessionSignal::terminate) signal_descendants(SIGTERM);
+    if (order == SessionSignal::kill) kill_all();
+  }
   progress.gone = true;
   tell();
 }
@@ -156,25 +158,20 @@ static void run(const ChildPlan& plan) {
 static const ChildPlan* next_plan() {
   static ChildPlan plan;
   static std::uint8_t argv_block[kMaxHandedOver];
-  for (;;) {
-    Luggage luggage;
-    luggage.parts[0] = {&plan, sizeof plan}, luggage.parts[1] = {argv_block, sizeof argv_block};
-    const ssize_t n = recvmsg(kControlFd, &luggage.message, 0);
-    if (n <= 0) return nullptr;
-    if ((luggage.message.msg_flags & MSG_CTRUNC) != 0) {  // a command has left us without room for descriptors
-      progress = {.failed = SpawnStep::pipes, .error = EMFILE, .gone = true, .spent = true};
-      return tell(), nullptr;
-    }
-    if (n == sizeof(SessionSignal)) continue;  // an order that came too late
-    plan.argv_block = {argv_block, static_cast<std::size_t>(n) - sizeof plan};
-    return &plan;
-  }
+  alignas(cmsghdr) char room[kRoomForFds];
+  iovec parts[] = {{&plan, sizeof plan}, {argv_block, sizeof argv_block}};
+  msghdr message{nullptr, 0, parts, 2, room, sizeof room, 0};
+  const ssize_t n = recvmsg(kControlFd, &message, 0);
+  if (n <= 0) return nullptr;
+  if (n == sizeof(SessionSignal)) return next_plan();  // an order that came too late
+  plan.argv_block = {argv_block, static_cast<std::size_t>(n) - sizeof plan};
+  return &plan;
 }
 
 void reset_signals() {
   const std::uint64_t defaults[4] = {};  // the kernel's own struct: handler, flags, restorer, mask
   for (int n = 1; n <= 64; ++n) syscall(SYS_rt_sigaction, n, defaults, nullptr, sizeof(std::uint64_t));
-  for (const int ignored : kIgnoredSignals) signal(ignored, SIG_IGN);
+  set_signal_mask(std::uint64_t{1} << (SIGPIPE - 1) | std::uint64_t{1} << (SIGXFSZ - 1));  // errors, not ends
 }
 
 void supervise(const ChildPlan& first, const int (&fds)[5]) {
@@ -182,15 +179,13 @@ void supervise(const ChildPlan& first, const int (&fds)[5]) {
   // control socket and the cgroup are beyond 4, and what they replace has been moved or is not ours.
   for (int i = 0; i < 5; ++i) dup3(fds[i], i, i < kControlFd ? 0 : O_CLOEXEC);
   close_range(fds[kCgroupFd] < 0 ? kCgroupFd : kCgroupFd + 1, ~0u, 0);
-  fcntl(kControlFd, F_SETFL, 0);  // we wait for our orders
 
-  // The enforcer's signal settings end here; the command inherits these.
   set_signal_mask(~std::uint64_t{0});
-  for (const int ignored : kIgnoredSignals) signal(ignored, SIG_DFL);
   signal(SIGCHLD, [](int) {});  // to end a rest
   prctl(PR_SET_NAME, "x0x-supervisor");
   prctl(PR_SET_PDEATHSIG, SIGCONT);  // stopped by its command, it must still notice the enforcer's end
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  home = getenv("HOME") != nullptr ? getenv("HOME") : "/";
   for (const ChildPlan* plan = &first; plan != nullptr; plan = progress.spent ? nullptr : next_plan()) run(*plan);
   _exit(0);
 }

@@ -15,9 +15,9 @@ struct Process {
 static Process found[1 << 16];
 static std::size_t found_count = 0;
 
+// Null: it cannot be opened.
 static FILE* open_text(int directory, const char* name) {
-  const int file = openat(directory, name, O_RDONLY | O_CLOEXEC);
-  return file < 0 ? nullptr : fdopen(file, "r");
+  return fdopen(openat(directory, name, O_RDONLY | O_CLOEXEC), "r");
 }
 
 // Not from "stat", where a process can choose a name that looks like the rest of the line.
@@ -33,13 +33,12 @@ static pid_t parent_of(int process) {
 
 // Every thread has a list of its own.
 static void find_children(int process, pid_t pid) {
-  const int task = openat(process, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* const threads = task < 0 ? nullptr : fdopendir(task);
+  DIR* const threads = fdopendir(openat(process, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (threads == nullptr) return;
   while (const dirent* thread = readdir(threads)) {
     char name[NAME_MAX + 16];
     snprintf(name, sizeof name, "%s/children", thread->d_name);
-    FILE* const list = open_text(task, name);
+    FILE* const list = open_text(dirfd(threads), name);
     if (list == nullptr) continue;
     // NOLINTNEXTLINE(cert-err34-c): the kernel writes these numbers
     while (found_count < std::size(found) && fscanf(list, "%d", &found[found_count].pid) == 1)
@@ -65,30 +64,27 @@ static bool reach(const Process& target, int signal) {
   return reached;
 }
 
-int signal_descendants(int signal, std::span<const pid_t> spare) {
-  int reached = 0;
+void signal_descendants(int signal, std::span<const pid_t> spare) {
   found_count = 0;
   const int self = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   find_children(self, getpid());
   close(self);
-  for (std::size_t i = 0; i < found_count; ++i)
-    if (std::ranges::count(spare, found[i].pid) != 0 || !reach(found[i], SIGSTOP)) found[i] = {};
+  for (Process& child : std::span(found, found_count))
+    if (std::ranges::count(spare, child.pid) != 0) child = {};
+  for (std::size_t i = 0; i < found_count; ++i) reach(found[i], SIGSTOP);  // which finds more
   for (std::size_t i = found_count; i-- > 0;) {
-    reached += reach(found[i], signal) && found[i].parent == getpid();
-    if (signal != SIGKILL) reach(found[i], SIGCONT);
+    reach(found[i], signal);
+    reach(found[i], SIGCONT);
   }
-  return reached;
 }
 
 int reap_strays(std::span<const pid_t> supervisors) {
-  for (;;) {  // a child that was reaped may have left us its own
-    int reaped = 0, left = 0;
-    signal_descendants(SIGKILL, supervisors);
-    for (std::size_t i = 0; i < found_count; ++i)
-      if (found[i].parent == getpid()) ++(waitpid(found[i].pid, nullptr, WNOHANG) == 0 ? left : reaped);
-    // Children, and yet none in the list: it could not be read.
-    if (reaped == 0) return left + (found_count == 0 && waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT) == 0);
-  }
+  signal_descendants(SIGKILL, supervisors);
+  int strays = 0;
+  for (const Process& one : std::span(found, found_count))
+    if (one.parent == getpid()) strays += waitpid(one.pid, nullptr, WNOHANG) >= 0;
+  // Children, and yet none in the list: it could not be read.
+  return strays + (found_count == 0 && waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT) == 0);
 }
 
 }  // namespace x0x

@@ -165,8 +165,7 @@ X0X_FUZZ(session) {
   Story story({data, size});
   Audit audit;
   promise(audit.open("log", queue) == Fault::none, "an empty log can be opened");
-  Server* const server =
-      new (room) Server({table().view, {}, "policy", "HOME=/", &audit, story.open(Kind::listener), uids, 0});
+  Server* const server = new (room) Server({table().view, {}, "policy", &audit, story.open(Kind::listener), uids, 0});
   story.server = server;
   const int status = server->run();
   check_totals(*server, story);

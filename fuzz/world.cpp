@@ -123,11 +123,9 @@ Child* World::child_with(const Spawned& session) {
 
 namespace x0x {
 
-bool plan_rule(const BlobView&, std::uint32_t, const char*, ChildPlan&) { return true; }
-
-SpawnStep spawn(const ChildPlan& plan, Spawned& out) {
+Progress spawn(const ChildPlan& plan, Spawned& out) {
   if (world().spawn_fails != SpawnStep::none)
-    return errno = EAGAIN, std::exchange(world().spawn_fails, SpawnStep::none);
+    return {.failed = std::exchange(world().spawn_fails, SpawnStep::none), .error = EAGAIN};
   auto child = std::make_unique<Child>();
   Bytes rest = plan.argv_block;
   next_token(rest);
@@ -146,7 +144,7 @@ SpawnStep spawn(const ChildPlan& plan, Spawned& out) {
   for (int i = 0; i < 2; ++i) out.fds[i] = child->fds[i] = world().open(Kind::pipe, world().children.size());
   world().children.push_back(std::move(child));
   world().spawned(*world().children.back());
-  return SpawnStep::none;
+  return {};
 }
 
 int read_progress(const Spawned& session, Progress& progress) {

@@ -164,11 +164,11 @@ TEST_CASE("cwd is the plan's, or the daemon's when there is none") {
   LeavesNothing watch;
   const std::string directory = temporary_directory();
   Plan plan({"state"});
-  plan->cwd = directory.c_str();
+  plan.rule.cwd = directory;
   RunningSession session(*plan);
   session.finish();
   CHECK(session.has_line("cwd=" + directory));
-  plan->cwd = nullptr;
+  plan.rule.cwd.reset();
   RunningSession inherited(*plan);
   inherited.finish();
   CHECK(inherited.has_line("cwd=" + std::filesystem::current_path().string()));
@@ -192,7 +192,7 @@ TEST_CASE("argv reaches the program byte for byte") {
   Plan plan({});
   plan.set_argv(argv);
   const std::string probe = probe_path();
-  plan->file = probe.c_str();  // `exe`: the file is another than argv[0] says
+  plan.rule.exe = probe;  // `exe`: the file is another than argv[0] says
   RunningSession session(*plan);
   session.finish();
   std::string expected;
@@ -220,13 +220,15 @@ TEST_CASE("attack 4: a bare name is found in the fixed PATH only, and a path mus
   fails("true ", ENOENT);
   fails("../bin/true", EINVAL);
   fails(directory + "/missing", ENOENT);
-  fails(directory, EACCES);
   fails(std::string(255, 'n'), ENOENT);
   fails(std::string(5000, 'n'), ENAMETOOLONG);
   write_file(directory + "/text", "#!/bin/sh\necho ran\n", 0644);
   fails(directory + "/text", EACCES);
   REQUIRE(mkfifo((directory + "/pipe").c_str(), 0755) == 0);
-  fails(directory + "/pipe", EACCES);
+  for (const std::string& no_file : {directory, directory + "/pipe"}) {
+    plan.set_argv({no_file, "state"});
+    check_fails(*plan, SpawnStep::exec, EACCES);
+  }
   plan.set_argv({directory + "/x0x-lonely-program", "state"});
   RunningSession session(*plan);
   session.finish();
@@ -261,8 +263,8 @@ TEST_CASE("a pinned file runs when its content matches, and not otherwise") {
   const auto digest = digest_of(file);
   Plan plan({});
   plan.set_argv({"shown-name", "state"});
-  plan->file = file.c_str();
-  plan.pin(digest);
+  plan.rule.exe = file;
+  plan.rule.sha256 = digest;
   {
     RunningSession session(*plan);
     session.finish();
@@ -274,7 +276,7 @@ TEST_CASE("a pinned file runs when its content matches, and not otherwise") {
     Plan bare({});
     bare.set_argv({"true"});
     const auto of_true = digest_of("/usr/bin/true");
-    bare.pin(of_true);
+    bare.rule.sha256 = of_true;
     RunningSession session(*bare);
     session.finish();
     CHECK(session.status == 0);
@@ -282,16 +284,16 @@ TEST_CASE("a pinned file runs when its content matches, and not otherwise") {
   for (const std::size_t byte : {0u, 15u, 31u}) {
     auto wrong = digest;
     wrong[byte] ^= 1;
-    plan.pin(wrong);
+    plan.rule.sha256 = wrong;
     check_fails(*plan, SpawnStep::digest, EBADMSG);
   }
-  plan.pin(digest);
+  plan.rule.sha256 = digest;
   std::filesystem::remove(file);
   check_fails(*plan, SpawnStep::open_exe, ENOENT);
   write_file(file, "#!/bin/sh\necho evil\n", 0755);  // replaced after the plan was made
   check_fails(*plan, SpawnStep::digest, EBADMSG);
   const auto of_script = digest_of(file);
-  plan.pin(of_script);
+  plan.rule.sha256 = of_script;
   check_fails(*plan, SpawnStep::exec, ENOENT);  // a script cannot be read through a descriptor that closes
   remove_tree(directory);
 }
@@ -315,8 +317,8 @@ TEST_CASE("attack 4: a file that is replaced all the time never runs with other 
   });
   Plan plan({});
   plan.set_argv({"program", "state"});
-  plan->file = file.c_str();
-  plan.pin(digest);
+  plan.rule.exe = file;
+  plan.rule.sha256 = digest;
   int ran = 0, refused = 0;
   for (int i = 0; i < 2000 && (i < 100 || ran == 0 || refused == 0); ++i) {
     RunningSession session(*plan);
@@ -341,23 +343,23 @@ TEST_CASE("every step that fails has its own name, and the program does not run"
   const std::string directory = temporary_directory(), mark = directory + "/ran";
   Plan plan({"touch", mark});
   SUBCASE("cwd is missing") {
-    plan->cwd = "/nowhere/at/all";
+    plan.rule.cwd = "/nowhere/at/all";
     check_fails(*plan, SpawnStep::cwd, ENOENT);
   }
   SUBCASE("cwd is a file") {
-    plan->cwd = "/etc/passwd";
+    plan.rule.cwd = "/etc/passwd";
     check_fails(*plan, SpawnStep::cwd, ENOTDIR);
   }
   SUBCASE("program is missing") {
-    plan->file = "/nowhere/program";
+    plan.rule.exe = "/nowhere/program";
     check_fails(*plan, SpawnStep::open_exe, ENOENT);
   }
   SUBCASE("writable path is missing") {
-    plan.set_writable({"/nowhere/at/all"});
-    check_fails(*plan, SpawnStep::landlock, probe_features().landlock_abi >= kMinLandlockAbi ? ENOENT : EOPNOTSUPP);
+    plan.rule.writable = std::vector<std::string>{"/nowhere/at/all"};
+    if (landlock_abi() >= kMinLandlockAbi) check_fails(*plan, SpawnStep::landlock, ENOENT);
   }
   SUBCASE("limit cannot be set") {
-    plan->options.limit_open_files = ~0ull >> 1;  // more open files than the kernel knows
+    plan.rule.limits.open_files = ~0ull >> 1;  // more open files than the kernel knows
     check_fails(*plan, SpawnStep::rlimits, EPERM);
   }
   SUBCASE("arguments are too long") {
@@ -373,11 +375,10 @@ TEST_CASE("every step that fails has its own name, and the program does not run"
       const rlimit tight{static_cast<rlim_t>(next) + room, before.rlim_max};
       setrlimit(RLIMIT_NOFILE, &tight);
       Spawned spawned;
-      const SpawnStep failed = spawn(*plan, spawned);
-      const int error = errno;
+      const Progress begun = spawn(*plan, spawned);
       setrlimit(RLIMIT_NOFILE, &before);
-      CHECK(failed == SpawnStep::pipes);
-      CHECK(error == EMFILE);
+      CHECK(begun.failed == SpawnStep::pipes);
+      CHECK(begun.error == EMFILE);
       CHECK(spawned.supervisor == -1);
       CHECK(spawned.fds[kControl] == -1);
     }
@@ -391,11 +392,10 @@ TEST_CASE("every step that fails has its own name, and the program does not run"
       const rlimit none{0, before.rlim_max};
       setrlimit(RLIMIT_NPROC, &none);
       Spawned spawned;
-      const SpawnStep failed = spawn(*plan, spawned);
-      const int error = errno;
+      const Progress begun = spawn(*plan, spawned);
       setrlimit(RLIMIT_NPROC, &before);
-      CHECK(failed == SpawnStep::fork);
-      CHECK(error == EAGAIN);
+      CHECK(begun.failed == SpawnStep::fork);
+      CHECK(begun.error == EAGAIN);
     }
   }
   CHECK_FALSE(std::filesystem::exists(mark));
@@ -409,60 +409,62 @@ TEST_CASE("step names are those of the steps") {
   CHECK(kSpawnStepNames[static_cast<std::size_t>(SpawnStep::exec)] == std::string("exec"));
 }
 
-TEST_CASE("a plan says what its rule says") {
-  policyc::Policy source = policy({entry(1, 2, {{"plain"}, {"full", "<INT>"}})});
-  source.exec.default_cwd = "/var";
-  policyc::Command& full = source.entries[0].commands[1];
-  full.exe = "/usr/bin/full";
-  full.sha256.emplace().fill(7);
-  full.cwd = "/srv";
-  full.env = {{"A", "1"}, {"HOMELY", "yes"}, {"LANG", "de_DE.UTF-8"}};
-  full.network = false;
-  full.writable = std::vector<std::string>{"/srv/a", "/srv/b"};
-  full.limits = {1, 2, 3, 4, 5};
+TEST_CASE("the environment is the rule's, then what the rule leaves to us, however large it is") {
+  LeavesNothing watch;
+  const auto environment = [](Plan& plan) {
+    RunningSession session(*plan);
+    session.finish();
+    CHECK(session.status == 0);
+    return lines_with(session.out, "env ");
+  };
+  const std::vector<std::string> ours = {std::string("env PATH=") + kChildPath, "env HOME=/home/test",
+                                         "env LANG=C.UTF-8", "env LC_ALL=C.UTF-8"};
+  Plan plan({"state"});
+  CHECK(environment(plan) == ours);
+  plan.rule.env = {{"A", "1"}, {"HOMELY", "yes"}, {"LANG", "de_DE.UTF-8"}};
+  CHECK(environment(plan) ==
+        std::vector<std::string>{"env A=1", "env HOMELY=yes", "env LANG=de_DE.UTF-8", ours[0], ours[1], ours[3]});
+  plan.rule.env = {{"HOME", "/elsewhere"}, {"LC_ALL", ""}, {"PATH", "/bin"}};
+  CHECK(environment(plan) == std::vector<std::string>{"env HOME=/elsewhere", "env LC_ALL=", "env PATH=/bin", ours[2]});
+  plan.rule.env.clear();
+  for (int i = 0; i < 3000; ++i) plan.rule.env.push_back({"V" + std::to_string(1000 + i), "x"});
+  CHECK(environment(plan).size() == 3004);
+  plan.rule.env.assign(1, {"LARGE", std::string(200'000, 'x')});
+  check_fails(*plan, SpawnStep::exec, E2BIG);
+}
+
+TEST_CASE("a supervisor's next command has nothing of the environment of the one before") {
+  LeavesNothing watch;
+  // One table with both rules, because a supervisor has the table of its first session.
+  policyc::Policy source = policy({entry(1, 1, {{"first"}, {"second"}})});
+  source.entries[0].commands[0].env = {{"HOME", "/first"}, {"SECRET", "1"}};
   const OpenTable table = open_policy(source);
   REQUIRE(table.fault == Fault::none);
-  const auto planned = [](const BlobView& view, std::uint32_t rule) {
-    ChildPlan made;
-    REQUIRE(plan_rule(view, rule, "HOME=/h", made));
-    return made;
-  };
-  const auto list = [](const char* const* items) {
-    std::vector<std::string> all;
-    for (; *items != nullptr; ++items) all.emplace_back(*items);
-    return all;
-  };
+  Plan plan({"state"});
+  plan->table = &table.view;
+  Spawned idle;
+  for (const std::uint32_t rule : {0u, 1u}) {
+    plan->rule = rule;
+    RunningSession session(plan.plan, idle);
+    session.finish();
+    CHECK(session.has_line("env SECRET=1") == (rule == 0));
+    CHECK(session.has_line("env HOME=/home/test") == (rule == 1));
+    idle = session.take_idle();
+  }
+  close_session(idle);
+}
 
-  ChildPlan plan = planned(table.view, 0);
-  CHECK(plan.file == nullptr);
-  CHECK(plan.options.flags == 0);
-  CHECK(list(plan.envp) == std::vector<std::string>{kChildPath, "HOME=/h", "LANG=C.UTF-8", "LC_ALL=C.UTF-8"});
-  CHECK(plan.cwd == std::string("/var"));
-  CHECK(plan.options.limit_cpu_secs == 0);
-
-  plan = planned(table.view, 1);
-  CHECK(plan.file == std::string("/usr/bin/full"));
-  CHECK(plan.has(blob::kOptionHasSha256));
-  CHECK(plan.options.sha256[31] == 7);
-  CHECK(list(plan.envp) ==
-        std::vector<std::string>{"A=1", "HOMELY=yes", "LANG=de_DE.UTF-8", kChildPath, "HOME=/h", "LC_ALL=C.UTF-8"});
-  CHECK(plan.cwd == std::string("/srv"));
-  CHECK(plan.has(blob::kOptionNoNetwork));
-  CHECK(plan.has(blob::kOptionHasWritable));
-  CHECK(list(plan.writable) == std::vector<std::string>{"/srv/a", "/srv/b"});
-  CHECK(plan.options.limit_cpu_secs == 1);
-  CHECK(plan.options.limit_memory_bytes == 2);
-  CHECK(plan.options.limit_file_bytes == 3);
-  CHECK(plan.options.limit_open_files == 4);
-  CHECK(plan.options.limit_processes == 5);
-
-  full.env.clear();
-  for (std::size_t i = 0; i < kMaxChildEnv; ++i) full.env.push_back({"V" + std::to_string(1000 + i), "x"});
-  const OpenTable brim = open_policy(source);
-  plan = planned(brim.view, 1);
-  CHECK(list(plan.envp).size() == kMaxChildEnv + 4);
-  full.env.push_back({"W", "x"});
-  const OpenTable over = open_policy(source);
-  REQUIRE(over.fault == Fault::none);
-  CHECK_FALSE(plan_rule(over.view, 1, "HOME=/h", plan));
+TEST_CASE("the cwd of a rule goes before that of the policy") {
+  LeavesNothing watch;
+  Plan plan({"state"});
+  plan.default_cwd = "/var";
+  {
+    RunningSession session(*plan);
+    session.finish();
+    CHECK(session.has_line("cwd=/var"));
+  }
+  plan.rule.cwd = "/usr";
+  RunningSession session(*plan);
+  session.finish();
+  CHECK(session.has_line("cwd=/usr"));
 }

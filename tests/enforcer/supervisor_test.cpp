@@ -8,8 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "enforcer/spawn.hpp"
@@ -31,11 +33,19 @@ struct BothWays {
     if (delegated < 0) MESSAGE("no delegated cgroup here: only the walk was shown");
     remove_session_cgroups(delegated);  // of enforcers that were killed
   }
-  static std::string name() { return "x0x-" + std::to_string(getpid()) + "-0"; }
+  static std::string name(const Spawned& session) {
+    return "x0x-" + std::to_string(getpid()) + "-" + std::to_string(session.fds[kControl]);
+  }
+  std::vector<std::string> left() const {  // of all enforcers
+    std::vector<std::string> names;
+    for (const auto& group : std::filesystem::directory_iterator("/proc/self/fd/" + std::to_string(delegated)))
+      if (const std::string own = group.path().filename().string(); own.starts_with("x0x-")) names.push_back(own);
+    return names;
+  }
   ~BothWays() {
     if (delegated < 0) return;
     remove_session_cgroups(delegated);
-    CHECK(faccessat(delegated, name().c_str(), F_OK, 0) == -1);
+    for (const std::string& name : left()) CHECK_FALSE(name.starts_with("x0x-" + std::to_string(getpid()) + "-"));
     close(delegated);
   }
 };
@@ -68,7 +78,7 @@ TEST_CASE("attack 10: a tree that hides and ignores SIGTERM is killed to the las
     wait_for_tree(session);
     const auto pids = session.pids();
     CHECK(count_alive(pids) == kTreeSize);
-    CHECK(cgroup_of(pids[0]).ends_with("/" + BothWays::name()) == with_cgroup);
+    CHECK(cgroup_of(pids[0]).ends_with("/" + BothWays::name(session.spawned)) == with_cgroup);
     signal_session(session.spawned, SessionSignal::terminate);  // all of them ignore it
     signal_session(session.spawned, SessionSignal::kill);
     session.finish();
@@ -106,7 +116,7 @@ TEST_CASE("a tree that keeps growing while it is hunted is killed to the last") 
     CAPTURE(with_cgroup);
     Plan plan({"breed"});
     plan->delegated = ways.delegated;
-    if (geteuid() != 0) plan->options.limit_processes = 300;
+    if (geteuid() != 0) plan.rule.limits.processes = 300;
     RunningSession session(*plan);
     session.wait_for("main=");
     poll(nullptr, 0, 20);  // let it grow a little
@@ -244,8 +254,10 @@ TEST_CASE("nothing survives an enforcer that is killed") {
     REQUIRE(waitpid(pids[kTreeSize], &status, 0) == pids[kTreeSize]);
     CHECK(status == 0);
     CHECK(count_alive({pids, pids + kTreeSize}) == 0);
-    const std::string left = "x0x-" + std::to_string(enforcer) + "-0";
-    if (with_cgroup) CHECK(faccessat(ways.delegated, left.c_str(), F_OK, 0) == -1);
+    if (with_cgroup) remove_session_cgroups(ways.delegated);
+    if (with_cgroup)
+      for (const std::string& name : ways.left())
+        CHECK_FALSE(name.starts_with("x0x-" + std::to_string(enforcer) + "-"));
     close(report[0]);
     close(report[1]);
   }
@@ -320,36 +332,33 @@ TEST_CASE("a signal to a session that is closed goes to nobody") {
   waitpid(bystander, nullptr, 0);
 }
 
-TEST_CASE("every supervisor has a cgroup of its own, which is gone after a kill") {
+TEST_CASE("every supervisor has a cgroup of its own, and a new one in the place of one that was killed") {
   LeavesNothing watch;
   BothWays ways(true);
   if (ways.delegated < 0) return;
   Plan quiet({}), busy({"stay"});
   quiet.set_argv({"true"});
-  const auto number = [&ways] {
+  quiet->delegated = busy->delegated = ways.delegated;
+  const auto number = [&ways](const RunningSession& session) {
     struct stat info {};
-    fstatat(ways.delegated, BothWays::name().c_str(), &info, 0);
-    return info.st_ino;  // 0: there is none
+    CHECK(fstatat(ways.delegated, BothWays::name(session.spawned).c_str(), &info, 0) == 0);
+    return info.st_ino;
   };
+  std::set<ino_t> numbers;
   for (int i = 0; i < 3; ++i) {
-    ino_t before = 0;
     for (int run = 0; run < 2; ++run) {
-      quiet->delegated = ways.delegated;
       RunningSession session(*quiet);
       session.finish();
       CHECK(session.status == 0);
-      CHECK(number() != 0);
-      CHECK(number() != before);
-      before = number();
+      CHECK(numbers.insert(number(session)).second);
     }
-    busy->delegated = ways.delegated;
-    RunningSession session(*busy);
+    RunningSession session(*busy), other(*busy);
     session.wait_for("main=");
-    CHECK(number() != before);
+    CHECK(numbers.insert(number(session)).second);
+    CHECK(numbers.insert(number(other)).second);
     signal_session(session.spawned, SessionSignal::kill);
     session.finish();
     CHECK(session.gone);
-    CHECK(number() == 0);
   }
 }
 
@@ -374,8 +383,8 @@ TEST_CASE("a supervisor that never had to kill serves one session after the othe
     BothWays ways(with_cgroup);
     Spawned idle;
     pid_t first = -1;
+    Plan plan({});
     for (const char* word : {"one", "two", "three"}) {
-      Plan plan({});
       plan.set_argv({"sh", "-c", std::string("cat; echo ") + word + "; ls /proc/self/fd | wc -l; exit 4"});
       plan->stdin_data = as_bytes("given ");
       plan->delegated = ways.delegated;
@@ -395,28 +404,26 @@ TEST_CASE("a supervisor that never had to kill serves one session after the othe
 TEST_CASE("a plan that an idle supervisor cannot take gets another supervisor") {
   LeavesNothing watch;
   Plan plan({});
-  plan.set_argv({"true"});
   const auto idle = [&] {
+    plan.set_argv({"true"});
     RunningSession session(*plan);
     session.finish();
     return session.take_idle();
   };
-  const auto takes = [](Plan& next, const Spawned& from) {
-    RunningSession session(*next, from);
+  const auto takes = [&](const std::vector<std::string>& argv, const Spawned& from) {
+    plan.set_argv(argv);
+    RunningSession session(*plan, from);
     session.finish();
     CHECK(session.status == 0);
     return session.spawned.supervisor == from.supervisor;
   };
-  Plan large({});
-  large.set_argv({"true", std::string(kMaxHandedOver - 6, 'x')});
-  CHECK(takes(large, idle()));
-  large.set_argv({"true", std::string(kMaxHandedOver - 5, 'x')});
-  CHECK_FALSE(takes(large, idle()));
+  CHECK(takes({"true", std::string(kMaxHandedOver - 6, 'x')}, idle()));
+  CHECK_FALSE(takes({"true", std::string(kMaxHandedOver - 5, 'x')}, idle()));
   Spawned lost = idle();
   kill(lost.supervisor, SIGKILL);
   waitid(P_PID, static_cast<id_t>(lost.supervisor), nullptr, WEXITED | WNOWAIT);
-  CHECK_FALSE(takes(plan, lost));
+  CHECK_FALSE(takes({"true"}, lost));
   Spawned stopped = idle();
   kill(stopped.supervisor, SIGSTOP);
-  CHECK(takes(plan, stopped));
+  CHECK(takes({"true"}, stopped));
 }

@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
     prctl(PR_SET_DUMPABLE, 1);
   }
   if (sodium_init() < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return 1;
+  setenv("HOME", "/home/test", 1);  // what commands are given
   std::printf("running as uid %u\n", geteuid());
   return doctest::Context(argc, argv).run();
 }

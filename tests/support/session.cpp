@@ -21,8 +21,6 @@ namespace {
 
 std::vector<pid_t> supervisors;  // of all sessions of this process
 
-const char* const kEnvironment[] = {kChildPath, "HOME=/home/test", "LANG=C.UTF-8", "LC_ALL=C.UTF-8"};
-
 std::vector<std::string> open_descriptors() {
   std::vector<std::string> all;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -50,36 +48,34 @@ void drain(int& fd, std::string& into) {
 
 std::string probe_path() { return std::filesystem::absolute(X0X_PROBE).string(); }
 
-Plan::Plan(std::vector<std::string> probe_arguments) {
+Plan::Plan(std::vector<std::string> probe_arguments) : rule(command({"any"})) {
   probe_arguments.insert(probe_arguments.begin(), probe_path());
   set_argv(probe_arguments);
-  std::copy(std::begin(kEnvironment), std::end(kEnvironment), plan.envp);
 }
 
 void Plan::set_argv(std::vector<std::string> all) {
   argv_block_.clear();
   for (const std::string& one : all) argv_block_.append(one).push_back('\0');
   plan.argv_block = as_bytes(argv_block_);
-  plan.file = nullptr;
 }
 
-void Plan::set_writable(std::vector<std::string> paths) {
-  writable_ = std::move(paths);
-  plan.options.flags |= blob::kOptionHasWritable;
-  for (std::size_t i = 0; i < writable_.size(); ++i) plan.writable[i] = writable_[i].c_str();
-}
-
-void Plan::pin(std::span<const std::uint8_t, 32> sha256) {
-  plan.options.flags |= blob::kOptionHasSha256;
-  std::ranges::copy(sha256, plan.options.sha256);
+ChildPlan& Plan::operator*() {
+  policyc::Policy source = policy({entry(1, 1, {})});
+  source.entries[0].commands = {rule};
+  source.exec.default_cwd = default_cwd;
+  OpenTable table = open_policy(source);
+  REQUIRE(table.fault == Fault::none);
+  if (table.file != table_.file) table_ = std::move(table);
+  plan.table = &table_.view;
+  return plan;
 }
 
 RunningSession::RunningSession(const ChildPlan& plan, const Spawned& idle) : spawned(idle) {
-  failed_here = spawn(plan, spawned);
-  if (failed_here != SpawnStep::none)
-    error = errno, ended = true;
-  else
-    supervisors.push_back(spawned.supervisor);
+  const Progress begun = spawn(plan, spawned);
+  failed = begun.failed;
+  error = begun.error;
+  ended = failed != SpawnStep::none;
+  if (!ended) supervisors.push_back(spawned.supervisor);
 }
 
 RunningSession::~RunningSession() {

@@ -2,27 +2,29 @@
 // itself, which must leave no process and no descriptor behind.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "enforcer/spawn.hpp"
+#include "tests/support/table.hpp"
 
 namespace x0x::test {
 
-// A plan that owns its strings; the probe unless told otherwise.
+// A plan that owns its strings and its table, whose only rule says what `rule` says; the probe unless told otherwise.
 struct Plan {
   explicit Plan(std::vector<std::string> probe_arguments);
-  ChildPlan& operator*() { return plan; }
+  ChildPlan& operator*();  // with a table that says what the rule says now
   ChildPlan* operator->() { return &plan; }
   void set_argv(std::vector<std::string> all);
-  void set_writable(std::vector<std::string> paths);
-  void pin(std::span<const std::uint8_t, 32> sha256);
 
   ChildPlan plan;
+  policyc::Command rule;  // its argv does not matter
+  std::optional<std::string> default_cwd;
 
  private:
   std::string argv_block_;
-  std::vector<std::string> writable_;
+  OpenTable table_;  // stays where it is: idle supervisors have it too
 };
 
 class RunningSession {
@@ -43,7 +45,6 @@ class RunningSession {
   std::vector<pid_t> pids() const;  // of all lines "pid=N" and "main=N"
 
   Spawned spawned;
-  SpawnStep failed_here = SpawnStep::none;  // in the enforcer itself
   SpawnStep failed = SpawnStep::none;
   int error = 0;
   pid_t started = -1;
