@@ -10,16 +10,8 @@ static void close_all(std::span<const int> fds) {
 // A file in memory that nobody waits for to be read; it cannot be executed as it is.
 static bool open_stdin(Bytes data, int& fd) {
   fd = data.empty() ? open("/dev/null", O_RDONLY | O_CLOEXEC) : memfd_create("stdin", MFD_CLOEXEC);
-  if (data.empty() || fd < 0) return fd >= 0;
+  if (data.empty()) return fd >= 0;
   return fchmod(fd, 0400) == 0 && pwrite(fd, data.data(), data.size(), 0) == static_cast<ssize_t>(data.size());
-}
-
-static bool open_pipe(int& ours, int& theirs) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  ours = ends[0];
-  theirs = ends[1];
-  return fcntl(ours, F_SETFL, O_NONBLOCK) == 0;
 }
 
 // A new cgroup, in the state that cgroups are born with; no two live supervisors have the same number. Two enforcers
@@ -57,12 +49,12 @@ static void end_supervisor(Spawned& session) {
 static bool hand_over(const ChildPlan& plan, const int (&fds)[5], const Spawned& session) {
   const Bytes argv = plan.argv_block;
   if (session.supervisor < 0 || argv.size() > kMaxHandedOver) return false;
-  alignas(cmsghdr) char room[kRoomForFds] = {};
+  alignas(cmsghdr) char room[CMSG_SPACE(kControlFd * sizeof *fds)];
   iovec parts[] = {{const_cast<ChildPlan*>(&plan), sizeof plan}, {const_cast<std::uint8_t*>(argv.data()), argv.size()}};
   msghdr message{nullptr, 0, parts, 2, room, sizeof room, 0};
   cmsghdr* const label = CMSG_FIRSTHDR(&message);
-  *label = {CMSG_LEN(kCommandFds * sizeof *fds), SOL_SOCKET, SCM_RIGHTS};
-  memcpy(CMSG_DATA(label), fds, kCommandFds * sizeof *fds);
+  *label = {CMSG_LEN(kControlFd * sizeof *fds), SOL_SOCKET, SCM_RIGHTS};
+  memcpy(CMSG_DATA(label), fds, kControlFd * sizeof *fds);
   kill(session.supervisor, SIGCONT);
   return sendmsg(session.fds[kControl], &message, MSG_NOSIGNAL | MSG_DONTWAIT) > 0;
 }
@@ -81,8 +73,12 @@ static SpawnStep start_supervisor(const ChildPlan& plan, int (&theirs)[5], Spawn
 
 static SpawnStep try_to_spawn(const ChildPlan& plan, int (&theirs)[5], Spawned& session) {
   if (!open_stdin(plan.stdin_data, theirs[0])) return SpawnStep::pipes;
-  for (const int stream : {0, 1})
-    if (!open_pipe(session.fds[stream], theirs[1 + stream])) return SpawnStep::pipes;
+  for (const int stream : {0, 1}) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) return SpawnStep::pipes;
+    session.fds[stream] = ends[0];
+    theirs[1 + stream] = ends[1];
+  }
   if (hand_over(plan, theirs, session)) return SpawnStep::none;
   end_supervisor(session);
   return start_supervisor(plan, theirs, session);

@@ -69,7 +69,9 @@ int reap_strays(std::span<const pid_t> supervisors);
 int find_delegated_cgroup();
 void remove_session_cgroups(int delegated);
 
-// Before anything is spawned: forgets every disposition that this process inherited, so that no command inherits it.
+// Before anything else: forgets every disposition that this process inherited, so that no command inherits it, and
+// blocks every signal. Those that are meant for us are read from a descriptor; a write that fails is an error and not
+// an end.
 void reset_signals();
 
 // Without the lists (CONFIG_PROC_CHILDREN) trees cannot be found: do not start.
@@ -78,8 +80,7 @@ inline bool has_child_lists() { return access("/proc/thread-self/children", R_OK
 // ---- the parts, for each other and for tests
 
 // supervisor.cpp. It moves `fds` to 0-4: 0-2 become the command's; the cgroup it was started in may be missing (-1).
-inline constexpr int kCommandFds = 3, kControlFd = 3, kCgroupFd = 4;
-inline constexpr std::size_t kRoomForFds = CMSG_SPACE(kCommandFds * sizeof(int));  // beside a message
+inline constexpr int kControlFd = 3, kCgroupFd = 4;
 [[noreturn]] void supervise(const ChildPlan& plan, const int (&fds)[5]);
 
 // tree.cpp. Children in `spare` and all below them are left alone.

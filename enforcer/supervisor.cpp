@@ -24,12 +24,13 @@ static void set_signal_mask(std::uint64_t mask) {
 static const char* find_program(const char* name) {
   static char path[PATH_MAX];
   if (name[0] == '/') return access(name, X_OK) == 0 ? name : nullptr;
-  const char* end = name[0] == '\0' || strchr(name, '/') != nullptr ? "" : kChildPath;
-  for (errno = EINVAL; *end != '\0'; end += *end == ':') {
-    const char* const directory = end;
+  const bool bare = name[0] != '\0' && strchr(name, '/') == nullptr;
+  errno = EINVAL;
+  for (const char *directory = kChildPath, *end; bare; directory = end + 1) {
     end = strchrnul(directory, ':');
     snprintf(path, sizeof path, "%.*s/%s", static_cast<int>(end - directory), directory, name);
     if (access(path, X_OK) == 0) return path;
+    if (*end == '\0') break;
   }
   return nullptr;
 }
@@ -142,7 +143,8 @@ static void start(const ChildPlan& plan) {
 static void run(const ChildPlan& plan) {
   progress = {};
   start(plan);
-  progress.failed == SpawnStep::none ? tell() : void(progress.spent = true);
+  progress.spent = progress.failed != SpawnStep::none;
+  tell();
   while (reap()) {
     const bool ended = progress.status >= 0;
     if (ended) tell();  // others are left
@@ -158,7 +160,7 @@ static void run(const ChildPlan& plan) {
 static const ChildPlan* next_plan() {
   static ChildPlan plan;
   static std::uint8_t argv_block[kMaxHandedOver];
-  alignas(cmsghdr) char room[kRoomForFds];
+  alignas(cmsghdr) char room[CMSG_SPACE(kControlFd * sizeof(int))];
   iovec parts[] = {{&plan, sizeof plan}, {argv_block, sizeof argv_block}};
   msghdr message{nullptr, 0, parts, 2, room, sizeof room, 0};
   const ssize_t n = recvmsg(kControlFd, &message, 0);
@@ -171,7 +173,7 @@ static const ChildPlan* next_plan() {
 void reset_signals() {
   const std::uint64_t defaults[4] = {};  // the kernel's own struct: handler, flags, restorer, mask
   for (int n = 1; n <= 64; ++n) syscall(SYS_rt_sigaction, n, defaults, nullptr, sizeof(std::uint64_t));
-  set_signal_mask(std::uint64_t{1} << (SIGPIPE - 1) | std::uint64_t{1} << (SIGXFSZ - 1));  // errors, not ends
+  set_signal_mask(~std::uint64_t{0});
 }
 
 void supervise(const ChildPlan& first, const int (&fds)[5]) {

@@ -15,7 +15,6 @@ struct Process {
 static Process found[1 << 16];
 static std::size_t found_count = 0;
 
-// Null: it cannot be opened.
 static FILE* open_text(int directory, const char* name) {
   return fdopen(openat(directory, name, O_RDONLY | O_CLOEXEC), "r");
 }
@@ -32,8 +31,8 @@ static pid_t parent_of(int process) {
 }
 
 // Every thread has a list of its own.
-static void find_children(int process, pid_t pid) {
-  DIR* const threads = fdopendir(openat(process, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+static void find_children(int directory, const char* task, pid_t pid) {
+  DIR* const threads = fdopendir(openat(directory, task, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (threads == nullptr) return;
   while (const dirent* thread = readdir(threads)) {
     char name[NAME_MAX + 16];
@@ -50,25 +49,23 @@ static void find_children(int process, pid_t pid) {
 
 // Signals a process that is still where it was found, or has come to us since its parent died. One that is stopped
 // tells its children.
-static bool reach(const Process& target, int signal) {
+static void reach(const Process& target, int signal) {
   char path[32];
   snprintf(path, sizeof path, "/proc/%d", target.pid);
   const int process = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   // Our own children keep their number until we reap them, so one that hides in /proc can still be reached by it.
-  if (process < 0) return target.parent == getpid() && kill(target.pid, signal) == 0;
+  if (process < 0 && target.parent == getpid()) kill(target.pid, signal);
   const pid_t parent = parent_of(process);
-  const bool reached = (parent == target.parent || parent == getpid()) &&
-                       syscall(SYS_pidfd_send_signal, process, signal, nullptr, 0) == 0;
-  if (reached && signal == SIGSTOP) find_children(process, target.pid);
+  if (parent == target.parent || parent == getpid()) {
+    syscall(SYS_pidfd_send_signal, process, signal, nullptr, 0);
+    if (signal == SIGSTOP) find_children(process, "task", target.pid);
+  }
   close(process);
-  return reached;
 }
 
 void signal_descendants(int signal, std::span<const pid_t> spare) {
   found_count = 0;
-  const int self = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  find_children(self, getpid());
-  close(self);
+  find_children(AT_FDCWD, "/proc/self/task", getpid());
   for (Process& child : std::span(found, found_count))
     if (std::ranges::count(spare, child.pid) != 0) child = {};
   for (std::size_t i = 0; i < found_count; ++i) reach(found[i], SIGSTOP);  // which finds more
