@@ -6,8 +6,9 @@
 //
 //   enforcer ── supervisor (a fork of it, one per session, child subreaper) ── command ── whatever it starts
 //
-// A supervisor that never had to kill may serve another session of the same agent and machine afterwards. Not of
-// others: it has the uid of its commands, and they can change its limits, its priority or its keyring.
+// A supervisor that started its command and never had to kill may serve another session of the same agent and machine
+// afterwards. Not of others: it has the uid of its commands, and they can change its limits, its priority or its
+// keyring.
 #pragma once
 
 #include "enforcer/session.hpp"
@@ -59,13 +60,14 @@ void signal_session(const Spawned& session, SessionSignal signal);
 // After `gone` or the end: closes what is open. Unless another session may follow, the supervisor ends and is reaped.
 void close_session(Spawned& session, bool another_may_follow = false);
 
-// Kills every descendant of this process but `supervisors` and all below them. Returns how many children it waits for
-// still, and never 0 when they could not be listed. The enforcer must be a child subreaper (PR_SET_CHILD_SUBREAPER).
+// Kills every descendant of this process but `supervisors` and all below them, and reaps those that are dead. Returns
+// how many of its children were left to do so with, and never 0 when they could not be listed: come again until it is
+// 0. The enforcer must be a child subreaper (PR_SET_CHILD_SUBREAPER).
 int reap_strays(std::span<const pid_t> supervisors);
 
-// The enforcer's own cgroup v2 directory if it may make cgroups there, else -1. Every supervisor has a cgroup of its
-// own, which it removes after a kill. The enforcer removes all that are empty: at its start (a dead one may have left
-// some), after reap_strays(), and at its end. Another enforcer does without for a moment if one was about to be used.
+// The enforcer's own cgroup v2 directory if it may make cgroups there, else -1. Every supervisor starts in a new cgroup
+// below. The enforcer removes all that are empty: at its start (a dead one may have left some), after reap_strays(),
+// and at its end. Another enforcer does without for a moment if one was about to be used.
 int find_delegated_cgroup();
 void remove_session_cgroups(int delegated);
 

@@ -115,6 +115,7 @@ static bool put(const char* name, char value) {
 // A supervisor in a cgroup leaves it and kills all that is in it; the walk follows, because others may have left it
 // too. It is repeated at once when a child has died, and soon in any case: one may have come to us meanwhile.
 static void kill_all() {
+  tell();  // how the command ended, if it has: we may not live to say it later
   if (put("../cgroup.procs", '0')) put("cgroup.kill", '1');
   for (; reap(); rest(-1, {0, 10'000'000})) signal_descendants(SIGKILL);
   progress.spent = true;
@@ -146,9 +147,7 @@ static void run(const ChildPlan& plan) {
   progress.spent = progress.failed != SpawnStep::none;
   tell();
   while (reap()) {
-    const bool ended = progress.status >= 0;
-    if (ended) tell();  // others are left
-    const SessionSignal order = ended ? SessionSignal::kill : hear();
+    const SessionSignal order = progress.status >= 0 ? SessionSignal::kill : hear();  // what a command leaves is killed
     if (order == SessionSignal::terminate) signal_descendants(SIGTERM);
     if (order == SessionSignal::kill) kill_all();
   }

@@ -47,8 +47,8 @@ static void find_children(int directory, const char* task, pid_t pid) {
   closedir(threads);
 }
 
-// Signals a process that is still where it was found, or has come to us since its parent died. One that is stopped
-// tells its children.
+// Signals a process that is still where it was found, or has come to us since its parent died. When it has been stopped
+// its children are found too.
 static void reach(const Process& target, int signal) {
   char path[32];
   snprintf(path, sizeof path, "/proc/%d", target.pid);
@@ -79,7 +79,7 @@ int reap_strays(std::span<const pid_t> supervisors) {
   signal_descendants(SIGKILL, supervisors);
   int strays = 0;
   for (const Process& one : std::span(found, found_count))
-    if (one.parent == getpid()) strays += waitpid(one.pid, nullptr, WNOHANG) >= 0;
+    strays += one.parent == getpid() && waitpid(one.pid, nullptr, WNOHANG) >= 0;
   // Children, and yet none in the list: it could not be read.
   return strays + (found_count == 0 && waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT) == 0);
 }
