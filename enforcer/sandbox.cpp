@@ -30,14 +30,14 @@ static bool allow_below(int ruleset, const char* path, std::uint64_t writes) {
 
 // And never a core file.
 bool limit_resources(const Options& o) {
+  const rlimit none{0, 0};
   const auto limit = [](auto which, std::uint64_t most) {
     const rlimit both{most, most};
-    return setrlimit(which, &both) == 0;
+    return most == 0 || setrlimit(which, &both) == 0;
   };
-  const auto limit_if = [limit](auto which, std::uint64_t most) { return most == 0 || limit(which, most); };
-  return limit(RLIMIT_CORE, 0) && limit_if(RLIMIT_CPU, o.limit_cpu_secs) && limit_if(RLIMIT_AS, o.limit_memory_bytes) &&
-         limit_if(RLIMIT_FSIZE, o.limit_file_bytes) && limit_if(RLIMIT_NOFILE, o.limit_open_files) &&
-         limit_if(RLIMIT_NPROC, o.limit_processes);
+  return setrlimit(RLIMIT_CORE, &none) == 0 && limit(RLIMIT_CPU, o.limit_cpu_secs) &&
+         limit(RLIMIT_AS, o.limit_memory_bytes) && limit(RLIMIT_FSIZE, o.limit_file_bytes) &&
+         limit(RLIMIT_NOFILE, o.limit_open_files) && limit(RLIMIT_NPROC, o.limit_processes);
 }
 
 // Landlock: only these paths, what is below them, and /dev/null can be written; reading and executing stay as they are.

@@ -10,7 +10,7 @@ static void close_all(std::span<const int> fds) {
 // A file in memory that nobody waits for to be read; it cannot be executed as it is.
 static bool open_stdin(Bytes data, int& fd) {
   fd = data.empty() ? open("/dev/null", O_RDONLY | O_CLOEXEC) : memfd_create("stdin", MFD_CLOEXEC);
-  if (data.empty()) return fd >= 0;
+  if (fd < 0 || data.empty()) return fd >= 0;
   return fchmod(fd, 0400) == 0 && pwrite(fd, data.data(), data.size(), 0) == static_cast<ssize_t>(data.size());
 }
 
@@ -49,7 +49,7 @@ static void end_supervisor(Spawned& session) {
 static bool hand_over(const ChildPlan& plan, const int (&fds)[5], const Spawned& session) {
   const Bytes argv = plan.argv_block;
   if (session.supervisor < 0 || argv.size() > kMaxHandedOver) return false;
-  alignas(cmsghdr) char room[CMSG_SPACE(kControlFd * sizeof *fds)];
+  alignas(cmsghdr) char room[CMSG_SPACE(kControlFd * sizeof *fds)] = {};
   iovec parts[] = {{const_cast<ChildPlan*>(&plan), sizeof plan}, {const_cast<std::uint8_t*>(argv.data()), argv.size()}};
   msghdr message{nullptr, 0, parts, 2, room, sizeof room, 0};
   cmsghdr* const label = CMSG_FIRSTHDR(&message);

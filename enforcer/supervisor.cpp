@@ -94,17 +94,13 @@ static bool reap() {
   }
 }
 
-// Until a child has died, the enforcer has something to say, or the time is over. True: the enforcer.
-static bool rest(int control, timespec at_most) {
+// Until a child has died, the enforcer has given an order, or the time is over. That the enforcer is dead is one too.
+static SessionSignal rest(int control, timespec at_most) {
   const std::uint64_t all_but_death = ~(std::uint64_t{1} << (SIGCHLD - 1));
   pollfd ready{control, POLLIN, 0};
-  return syscall(SYS_ppoll, &ready, 1, &at_most, &all_but_death, sizeof all_but_death) > 0;
-}
-
-static SessionSignal hear() {
   auto order = SessionSignal::none;
-  const bool dead = rest(kControlFd, {60, 0}) && recv(kControlFd, &order, sizeof order, 0) <= 0;
-  return dead ? SessionSignal::kill : order;
+  if (syscall(SYS_ppoll, &ready, 1, &at_most, &all_but_death, sizeof all_but_death) <= 0) return order;
+  return recv(control, &order, sizeof order, 0) > 0 ? order : SessionSignal::kill;
 }
 
 // The file is left to our end to close.
@@ -147,7 +143,8 @@ static void run(const ChildPlan& plan) {
   progress.spent = progress.failed != SpawnStep::none;
   tell();
   while (reap()) {
-    const SessionSignal order = progress.status >= 0 ? SessionSignal::kill : hear();  // what a command leaves is killed
+    const bool ended = progress.status >= 0;  // and has left others
+    const SessionSignal order = ended ? SessionSignal::kill : rest(kControlFd, {60, 0});
     if (order == SessionSignal::terminate) signal_descendants(SIGTERM);
     if (order == SessionSignal::kill) kill_all();
   }
