@@ -60,7 +60,8 @@ static bool hand_over(const ChildPlan& plan, const int (&fds)[5], const Spawned&
 }
 
 // A new supervisor, which has the plan because it is a fork of us.
-static SpawnStep start_supervisor(const ChildPlan& plan, int (&theirs)[5], Spawned& session) {
+static SpawnStep replace_supervisor(const ChildPlan& plan, int (&theirs)[5], Spawned& session) {
+  end_supervisor(session);
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return SpawnStep::pipes;
   session.fds[kControl] = pair[0];
@@ -79,9 +80,7 @@ static SpawnStep try_to_spawn(const ChildPlan& plan, int (&theirs)[5], Spawned& 
     session.fds[stream] = ends[0];
     theirs[1 + stream] = ends[1];
   }
-  if (hand_over(plan, theirs, session)) return SpawnStep::none;
-  end_supervisor(session);
-  return start_supervisor(plan, theirs, session);
+  return hand_over(plan, theirs, session) ? SpawnStep::none : replace_supervisor(plan, theirs, session);
 }
 
 Progress spawn(const ChildPlan& plan, Spawned& session) {
