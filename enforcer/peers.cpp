@@ -72,17 +72,17 @@ void Peer::close() {
 bool Peer::receive(std::span<std::uint8_t>& whole, std::uint64_t now) {
   const std::size_t wanted = message == nullptr ? sizeof length : load_u32(length);
   const ssize_t n = recv(fd, (message == nullptr ? length : message) + received, wanted - received, 0);
-  ready = n > 0 ? 1u : 0u;
   dead = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
   received += static_cast<std::size_t>(std::max(n, ssize_t{0}));
   if (received < wanted) return false;
   received = 0;
   if (message == nullptr) {
     const std::uint32_t announced = load_u32(length);
+    whole = {};
     if (announced == 0 || announced > wire::kMaxMessageBytes) return true;
     message = static_cast<std::uint8_t*>(malloc(announced));
     dead = message == nullptr;
-    return false;
+    return !dead && receive(whole, now);
   }
   whole = {message, wanted};
   message = nullptr;

@@ -29,8 +29,7 @@ void notify_systemd(std::string_view state);
 
 struct Peer {
   int fd = -1;
-  std::uint32_t ready = 0;  // what epoll said: bits other than EPOLLOUT mean that something may be there to read
-  bool leaving = false;     // nothing more is read; what is unsent may still leave
+  bool leaving = false;  // nothing more is read; what is unsent may still leave
   bool dead = false;
   std::uint32_t sessions = 0;
   std::uint64_t standing = 0;  // when it was last heard of; of those that can make room the least does
@@ -41,12 +40,10 @@ struct Peer {
 
   std::size_t waiting() const { return unsent_end - sent; }
   bool makes_room() const { return leaving || (sessions == 0 && waiting() == 0); }
-  bool listens() const {
-    return fd >= 0 && (ready & ~std::uint32_t{EPOLLOUT}) != 0 && !leaving && !dead && waiting() < kAnswerBudget;
-  }
+  bool listens() const { return fd >= 0 && !leaving && !dead && waiting() < kAnswerBudget; }
 
-  // Reads once. True: a whole message, which belongs to the caller, who frees it; an empty one when its length makes no
-  // sense.
+  // Reads what there is of a message. True: it is whole and belongs to the caller, who frees it; an empty one when its
+  // length makes no sense.
   bool receive(std::span<std::uint8_t>& whole, std::uint64_t now);
   std::uint8_t* reserve(std::size_t size);  // room at the end of what waits, or null; unsent_end += what was used of it
   void send(Bytes head, Bytes tail = {});

@@ -1,14 +1,21 @@
 #include "enforcer/server.hpp"
 
+#include <bit>
+
 namespace x0x {
 
 using namespace wire;
 
-constexpr std::uint32_t kReadsPerTurn = 8;
+constexpr int kReadsPerTurn = kDataBudget / kChunkBytes;  // enough to make a peer slow, so that an end waits for it
+constexpr int kReadsAtEnd = 64;                           // as much as a pipe can hold
 constexpr std::size_t kChunkHead = kLengthBytes + 1 + 2 * kIdBytes + kPrefixBytes + 4 + kRequestIdBytes + 4 + 8;
 
-// epoll, edge-triggered, only says where to look again: each descriptor has a flag that it sets, and that is cleared
-// when there is nothing more to be had. What is looked at is decided by the state alone.
+// What can have news: signals, guests, every peer, and of every slot its stdout, its stderr and its supervisor.
+constexpr std::size_t kSignals = 0, kGuests = 1, kPeers = 2, kSlots = kPeers + kMaxPeers;
+constexpr std::size_t kSources = kSlots + 3 * kMaxSessions;
+
+// What is waited for is told to poll() anew in every turn and follows from the state alone. Deadlines are those that
+// somebody has asked the clock about in this turn.
 class Server {
  public:
   explicit Server(const ServerConfig& config) : config_(config), audit_(*config.audit) {
@@ -16,23 +23,15 @@ class Server {
     sigset_t signals;
     sigemptyset(&signals);
     for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
-    sigprocmask(SIG_BLOCK, &signals, nullptr);
     signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    watch(signals_, EPOLLIN, signals_ready_);
-    watch(config_.listener, EPOLLIN, guests_);
   }
 
   int run() {
     notify_systemd("READY=1");
-    for (settle(); !done(); settle()) {
-      epoll_event events[64];
-      const int n = epoll_wait(epoll_, events, 64, timeout());
-      now_ = milliseconds(CLOCK_BOOTTIME);
-      for (int i = 0; i < n; ++i) *static_cast<std::uint32_t*>(events[i].data.ptr) |= events[i].events;
-      take();
-    }
+    for (settle(); !done(); settle()) take();
     audit_.append(audit_.begin("stopped"));
-    dismiss_idle(kNever);
+    for (Slot& slot : slots())
+      if (slot.idle()) close_session(slot.io);
     remove_session_cgroups(cgroup_);
     return audit_.flush() ? 0 : 1;
   }
@@ -43,208 +42,212 @@ class Server {
   std::span<Slot> slots() { return {slots_, slots_used_}; }
   std::span<Peer> peers() { return {peers_, peers_used_}; }
 
-  void watch(int fd, std::uint32_t events, std::uint32_t& ready) {
-    epoll_event event{events | EPOLLET, {.ptr = &ready}};
-    epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
+  // poll() takes no more entries than there may be descriptors, so none is spent on a source that does not matter now.
+  void watch(std::size_t source, int fd, int events) {
+    if (fd < 0 || events == 0) return;
+    sources_[watched_] = static_cast<std::uint16_t>(source);
+    polled_[watched_++] = {fd, static_cast<short>(events), 0};
+  }
+
+  void wait() {
+    watched_ = 0;
+    watch(kSignals, signals_, POLLIN);
+    watch(kGuests, config_.listener, !stopping_ && clock_.reached(accept_after_) ? POLLIN : 0);
+    for (const Peer& p : peers())
+      watch(kPeers + static_cast<std::size_t>(&p - peers_), p.fd,
+            (p.listens() && audit_.has_room() ? POLLIN : 0) | (p.waiting() > 0 ? POLLOUT : 0));
+    for (std::size_t i = 0; i < 3 * slots_used_; ++i)
+      watch(kSlots + i, slots_[i / 3].io.fds[i % 3], hears(slots_[i / 3], i % 3) ? POLLIN : 0);
+    poll(polled_, watched_, static_cast<int>(std::min<std::uint64_t>(clock_.next - clock_.now, 60'000)));
+    clock_ = {milliseconds(CLOCK_BOOTTIME)};
   }
 
   void take() {
-    if (signals_ready_) take_signals();
-    for (Peer& peer : peers()) take_messages(peer);
-    ++turn_;  // so that no session is always the first to fill what its peer has not read
-    for (std::size_t i = 0; i < slots_used_; ++i) {
-      Slot& slot = slots_[(i + turn_) % slots_used_];
-      while (hears(slot)) take_progress(slot);
-      for (std::uint32_t k = 0; k < 2 * kReadsPerTurn; ++k)
-        if (reads(slot, k % 2)) read_stream(slot, k % 2, slot.progress.command != 0);
+    wait();
+    ++turn_;  // so that none is always the first to fill what its peer has not read
+    for (std::size_t i = 0; i < watched_; ++i) {
+      const std::size_t which = (i + turn_) % watched_;
+      if ((polled_[which].revents & ~POLLOUT) != 0) take_from(sources_[which]);
     }
-    for (int i = 0; i < 64 && guests_ && !stopping_ && now_ >= accept_after_; ++i) accept_guest();
+  }
+
+  void take_from(std::size_t source) {
+    if (source == kSignals) return take_signal();
+    if (source == kGuests) return accept_guest();
+    if (source < kSlots) return take_messages(peers_[source - kPeers]);
+    Slot& slot = slots_[(source - kSlots) / 3];
+    const std::size_t fd = (source - kSlots) % 3;
+    if (!hears(slot, fd)) return;  // any more: a request has taken the place, or the peer has become slow
+    if (fd == kControl) return take_progress(slot);
+    for (int i = 0; i < kReadsPerTurn && hears(slot, fd) && read_stream(slot, fd);) ++i;
   }
 
   // Records first, then what waited for them, then the sockets.
   void settle() {
     for (Slot& slot : slots()) step(slot);
-    if (!expired_ && !in_window(config_.table, wall_secs())) {
-      expired_ = true;
-      audit_.append(audit_.begin("policy_expired").write(kPolicyExpired, Hex{config_.digest}));
-    }
-    if (!audit_.pending()) flush_by_ = now_ + 1000;  // what nothing waits for, or what failed, waits this long
-    if (now_ >= flush_by_ || (audit_.waiting() && !audit_.degraded())) {
+    check_expiry();
+    if ((audit_.waiting() && !audit_.degraded()) || clock_.reached(flush_by_)) {
       audit_.flush();
-      flush_by_ = now_ + 1000;
+      flush_by_ = kNever;
     }
+    if (audit_.pending()) flush_by_ = std::min(flush_by_, clock_.now + 1000);  // what nothing waits for, or what failed
+    clock_.wake_by(flush_by_);
     const bool durable = !audit_.waiting();
     for (Slot& slot : slots()) {
       if (slot.session.stage == Stage::finished && durable) release(slot);
       if (slot.session.stage == Stage::accepted) durable ? launch(slot) : deny(slot, DenialReason::exec_disabled);
     }
     for (Peer& peer : peers()) {
-      if (peer.fd >= 0) peer.send_unsent();
-      if (!peer.dead) continue;
-      leave(peer);
-      peer.close();
+      peer.send_unsent();
+      if (peer.leaving || peer.dead) leave(peer);
+      if (peer.dead) peer.close();
     }
-    dismiss_idle(now_);
     while (slots_used_ > 0 && !slots_[slots_used_ - 1].live() && !slots_[slots_used_ - 1].idle()) --slots_used_;
     while (peers_used_ > 0 && peers_[peers_used_ - 1].fd < 0) --peers_used_;
   }
 
-  void dismiss_idle(std::uint64_t by) {
-    for (Slot& slot : slots())
-      if (slot.idle() && slot.idle_until <= by) close_session(slot.io);
-  }
-
-  // Not at all while there is something to take that would be taken.
-  int timeout() {
-    const auto listens = [](const Peer& peer) { return peer.listens(); };
-    if (signals_ready_ || (audit_.waiting() && !audit_.degraded()) || std::ranges::any_of(peers(), listens)) return 0;
-    std::uint64_t next = stopping_ ? stop_by_ : now_ + 60000;
-    if (audit_.pending()) next = std::min(next, flush_by_);
-    if (guests_ && !stopping_) next = std::min(next, accept_after_);
-    if (const std::uint64_t expires = config_.table.header().expires; !expired_ && expires != 0)
-      next = std::min(next, expires * 1000 - started_);
-    for (const Slot& slot : slots()) {
-      if (hears(slot) || reads(slot, 0) || reads(slot, 1)) return 0;
-      if (slot.live()) next = std::min(next, slot.orphaned ? now_ + 20 : slot.session.next_deadline(now_));
-      if (slot.idle()) next = std::min(next, slot.idle_until);
-    }
-    return next > now_ ? static_cast<int>(next - now_) : 0;
+  void check_expiry() {
+    const std::uint64_t expires = config_.table.header().expires;
+    if (expired_ || expires == 0) return;
+    clock_.wake_by(expires * 1000 - started_);
+    expired_ = wall_secs() >= expires;
+    if (expired_) audit_.append(audit_.begin("policy_expired").write(kPolicyExpired, Hex{config_.digest}));
   }
 
   bool done() {
-    const bool idle = std::ranges::none_of(slots(), &Slot::live) && std::ranges::none_of(peers(), &Peer::waiting);
-    return stopping_ && (idle || now_ >= stop_by_);
+    const bool quiet = std::ranges::none_of(slots(), &Slot::live) && std::ranges::none_of(peers(), &Peer::waiting);
+    return stopping_ && (quiet || clock_.reached(stop_by_));
   }
 
-  void take_signals() {
+  void take_signal() {
     signalfd_siginfo info{};
-    signals_ready_ = read(signals_, &info, sizeof info) == sizeof info;
+    if (read(signals_, &info, sizeof info) != sizeof info) return;
     const Fault fault = info.ssi_signo == SIGHUP ? audit_.reopen() : Fault::none;
     if (fault != Fault::none)
       dprintf(2, "x0x-enforcer: audit log: %s; going on in the old file\n", fault_message(fault));
-    if ((info.ssi_signo != SIGTERM && info.ssi_signo != SIGINT) || stopping_) return;
+    if (info.ssi_signo == SIGHUP || stopping_) return;
     notify_systemd("STOPPING=1");
     stopping_ = true;
-    stop_by_ = now_ + kGraceMs + 2 * kAbandonMs;
+    stop_by_ = clock_.now + kGraceMs + 2 * kAbandonMs;
     close(config_.listener);
-    for (Slot& slot : slots()) slot.session.end(WarningKind::cancelled, now_);
+    for (Slot& slot : slots()) slot.session.end(WarningKind::cancelled, clock_.now);
   }
 
   // Turning the clock back does not bring an expired policy back, not even after it was only turned forward.
-  std::uint64_t wall_secs() const { return std::max(milliseconds(CLOCK_REALTIME), started_ + now_) / 1000; }
+  std::uint64_t wall_secs() const { return std::max(milliseconds(CLOCK_REALTIME), started_ + clock_.now) / 1000; }
   bool enabled() const { return config_.table.enabled() && !expired_ && !stopping_; }
 
   // ---- peers
 
   void accept_guest() {
     const int fd = accept4(config_.listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    guests_ = fd >= 0 || (errno != EAGAIN && errno != EINTR);
-    if (fd < 0 && guests_) accept_after_ = now_ + 1000;  // no descriptor is left: others may close theirs
+    if (fd < 0) accept_after_ = clock_.now + 1000;  // no descriptor is left: others may close theirs
     if (fd < 0) return;
-    Peer* const peer = admit(peers_, fd, config_.allowed_uids, now_);
+    Peer* const peer = admit(peers_, fd, config_.allowed_uids, clock_.now);
     if (peer == nullptr) return void(close(fd));
-    watch(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP, peer->ready);
     peers_used_ = std::max(peers_used_, static_cast<std::size_t>(peer - peers_) + 1);
   }
 
   void take_messages(Peer& peer) {
-    for (int i = 0; i < 64 && peer.listens() && audit_.has_room(); ++i) {
-      std::span<std::uint8_t> bytes;
-      if (peer.receive(bytes, now_) && !take_message(peer, bytes)) free(bytes.data());
-    }
+    std::span<std::uint8_t> bytes;
+    for (int i = 0; i < 64 && peer.listens() && audit_.has_room() && peer.receive(bytes, clock_.now); ++i)
+      take_message(peer, bytes);
   }
 
-  // True: a session has taken the bytes over.
-  bool take_message(Peer& peer, std::span<std::uint8_t> bytes) {
+  // The bytes are ours to free. There are none when not even the length made sense.
+  void take_message(Peer& peer, std::span<std::uint8_t> bytes) {
     Message message;
     const bool valid = decode(bytes, message);
     const auto named = [&](const Slot& s) {
-      return s.peer == &peer && memcmp(&s.address, &message.address, sizeof s.address) == 0;
+      return s.peer == &peer && memcmp(&s.request.address, &message.address, sizeof message.address) == 0;
     };
     const auto slot = std::ranges::find_if(slots(), named);
     const bool found = message.has_address && slot != slots().end();
     if (!valid || (found && message.tag == Tag::request)) {
-      malformed(peer, message.has_address ? &message.address : nullptr);
+      Slot fresh{.request = message, .peer = &peer};
+      ++peer.sessions;
+      deny(fresh, DenialReason::malformed_frame);
+      peer.leaving = true;
     } else if (message.kind != kKindExec) {
-      Json json(document_);
-      message.kind == kKindSessions ? write_sessions(json, slots(), now_)
-                                    : write_diagnostics(json, config_, enabled(), totals_, slots());
-      peer.send(Frame(message.kind).finish(json.view().size()), as_bytes(json.view()));
+      answer(peer, message.kind);
     } else if (message.tag == Tag::request) {
       return request(peer, message, bytes.data());
+    } else if (found && message.tag == Tag::cancel) {
+      slot->session.end(WarningKind::cancelled, clock_.now);
     } else if (found) {
-      message.tag == Tag::cancel ? slot->session.end(WarningKind::cancelled, now_) : slot->session.renew(now_);
+      slot->session.renew(clock_.now);
     }
-    return false;
+    free(bytes.data());
   }
 
-  void malformed(Peer& peer, const Address* address) {
-    const ExitFacts facts = denied(DenialReason::malformed_frame);
-    audit_.degraded()
-        ? audit_.count_unrecorded()
-        : audit_.append(audit_.begin("malformed").write(kMalformed, address != nullptr ? address->id() : Hex{}));
-    if (address != nullptr) peer.send(exit_frame(*address, facts).finish());
-    peer.leaving = true;
-    leave(peer);
+  void answer(Peer& peer, std::uint8_t kind) {
+    Json json(document_);
+    if (kind == kKindSessions)
+      write_sessions(json, slots(), clock_.now);
+    else
+      write_diagnostics(json, config_, enabled(), totals_, slots());
+    peer.send(Frame(kind).finish(json.view().size()), as_bytes(json.view()));
   }
 
   // The sessions of a peer that is gone, or that is no longer listened to.
   void leave(Peer& peer) {
     for (Slot& slot : slots()) {
       if (slot.peer != &peer) continue;
-      slot.session.end(WarningKind::peer_disconnected, now_);
-      slot.peer = nullptr;
+      slot.session.end(WarningKind::peer_disconnected, clock_.now);
+      slot.peer = &nobody_;
+      clock_.wake_by(clock_.now);
     }
-    peer.sessions = 0;
   }
 
   // ---- requests
 
-  static bool of_one_pair(const Slot& a, const Slot& b) {
-    return memcmp(a.address.pair, b.address.pair, sizeof a.address.pair) == 0;
-  }
-
-  // A place whose supervisor waits for this pair, or one without a supervisor, or any; live: there is none.
-  Slot& place_for(const Slot& fresh) {
-    slots_used_ = std::min<std::size_t>(slots_used_ + 1, kMaxSessions);
-    const auto rank = [&](const Slot& s) { return s.live() ? 3 : !s.idle() ? 1 : of_one_pair(s, fresh) ? 0 : 2; };
-    return *std::ranges::min_element(slots(), {}, rank);
-  }
-
-  // True: it is accepted and will run once its record is durable.
-  bool request(Peer& peer, const Message& message, std::uint8_t* bytes) {
-    Slot fresh;
-    fresh.address = message.address;
-    fresh.peer = &peer;
-    fresh.argv_block = message.argv_block;
-    ++peer.sessions;
+  // Whether it may run, and if not, why.
+  Verdict judge(const Message& message) {
     Verdict verdict;
     if (enabled()) verdict = decide(config_.table, message.request(), wall_secs());
-    fresh.rule = verdict.rule;
+    if (!is_allow(verdict.decision)) return verdict;
     const blob::Header& limits = config_.table.header();
-    if (!is_allow(verdict.decision)) return deny(fresh, verdict.reason), false;
-    Slot& slot = place_for(fresh);
-    if (slot.live() || std::ranges::count_if(slots(), &Slot::live) >= limits.max_concurrent_total ||
-        active_of(slots(), message.address) >= limits.max_concurrent_per_agent)
-      return deny(fresh, DenialReason::concurrency_limit_reached), false;
-    if (audit_.degraded()) return deny(fresh, DenialReason::exec_disabled), false;
-    if (!of_one_pair(slot, fresh)) close_session(slot.io);  // a command can leave marks on its supervisor
+    const bool full =
+        std::ranges::count_if(slots(), &Slot::live) >= std::min(kMaxSessions, limits.max_concurrent_total) ||
+        active_of(slots(), message.address) >= limits.max_concurrent_per_agent;
+    if (full) return {Decision::deny, DenialReason::concurrency_limit_reached, verdict.rule};
+    if (audit_.degraded()) return {Decision::deny, DenialReason::exec_disabled, verdict.rule};
+    return verdict;
+  }
+
+  // One whose supervisor waits for this pair, or one without a supervisor, or any that is free.
+  Slot& place_for(const Address& who) {
+    slots_used_ = std::min<std::size_t>(slots_used_ + 1, kMaxSessions);
+    const auto is_theirs = [&](const Slot& s) {
+      return memcmp(s.request.address.pair, who.pair, sizeof who.pair) == 0;
+    };
+    const auto rank = [&](const Slot& s) { return s.live() ? 3 : !s.idle() ? 1 : is_theirs(s) ? 0 : 2; };
+    Slot& slot = *std::ranges::min_element(slots(), {}, rank);
+    if (!is_theirs(slot)) close_session(slot.io);  // a command can leave marks on its supervisor
+    return slot;
+  }
+
+  // One that is accepted runs once its record is durable.
+  void request(Peer& peer, const Message& message, std::uint8_t* bytes) {
+    const Verdict verdict = judge(message);
+    Slot fresh{.request = message, .message = bytes, .peer = &peer, .rule = verdict.rule};
+    ++peer.sessions;
+    if (!is_allow(verdict.decision)) return deny(fresh, verdict.reason);
+    ++totals_.allowed;
+    fresh.session.accept(config_.table.caps(verdict.rule), message.timeout_ms, clock_.now);
+    fresh.started_at = milliseconds(CLOCK_REALTIME);
+    const Bytes shown =
+        hides_argv(fresh) ? as_bytes("(hashed)") : message.argv_block.first(message.argv_block.size() - 1);
+    std::ranges::replace_copy(shown.first(std::min(shown.size(), sizeof fresh.summary - 1)), fresh.summary, '\0', ' ');
+    const std::uint32_t entry_number = config_.table.rule(verdict.rule).entry;
+    const Entry entry = config_.table.entry(entry_number);
+    audit_.append(begin_record("request", fresh)
+                      .write(kRequest, config_.table.text(entry.description).bytes, entry_number,
+                             verdict.rule - entry.first_rule, Hex{config_.digest}, message.stdin_data.size(),
+                             message.timeout_ms));
+    Slot& slot = place_for(message.address);
     fresh.io = slot.io;
     slot = fresh;
-    slot.session.accept(config_.table.caps(slot.rule), message.timeout_ms, now_);
-    ++totals_.allowed;
-    slot.message = bytes;
-    slot.stdin_data = message.stdin_data;
-    slot.started_at = milliseconds(CLOCK_REALTIME);
-    const Bytes shown = hides_argv(slot) ? as_bytes("(hashed)") : slot.argv_block.first(slot.argv_block.size() - 1);
-    std::ranges::replace_copy(shown.first(std::min(shown.size(), sizeof slot.summary - 1)), slot.summary, '\0', ' ');
-    const std::uint32_t entry_number = config_.table.rule(slot.rule).entry;
-    const Entry entry = config_.table.entry(entry_number);
-    audit_.append(begin_record("request", slot)
-                      .write(kRequest, config_.table.text(entry.description).bytes, entry_number,
-                             slot.rule - entry.first_rule, Hex{config_.digest}, slot.stdin_data.size(),
-                             message.timeout_ms));
-    return true;
   }
 
   bool hides_argv(const Slot& slot) const {
@@ -252,98 +255,82 @@ class Server {
   }
 
   Json begin_record(const char* event, const Slot& slot) {
-    const Address& who = slot.address;
+    const Address& who = slot.request.address;
     Json json = audit_.begin(event).write(kRequester, who.id(), who.agent(), who.machine());
-    write_argv(json, slot.argv_block, hides_argv(slot));
+    write_argv(json, slot.request.argv_block, hides_argv(slot));
     return json;
-  }
-
-  ExitFacts denied(DenialReason reason) {
-    ++totals_.denied;
-    ++totals_.reasons[static_cast<std::size_t>(reason)];
-    return {.denial = static_cast<int>(reason)};
-  }
-
-  void tell(const Slot& slot, Bytes head, Bytes tail = {}) {
-    if (slot.peer != nullptr) slot.peer->send(head, tail);
   }
 
   // A request that does not run. One that was accepted has a record already, so this one follows it even while the log
   // is degraded; others are only counted then. spawn_failed waits for its record, the rest leaves with this turn.
   void deny(Slot& slot, DenialReason reason) {
-    slot.facts = denied(reason);
+    const auto number = static_cast<std::size_t>(reason);
+    slot.facts = {.denial = static_cast<int>(reason)};
+    ++totals_.denied;
+    ++totals_.reasons[number];
     totals_.allowed -= slot.live();
-    if (slot.live() || !audit_.degraded()) {
-      Json json = begin_record("denial", slot).write(kDenial, kDenialNames[static_cast<std::size_t>(reason)]);
+    if (!slot.live() && audit_.degraded()) {
+      audit_.count_unrecorded();
+    } else if (reason == DenialReason::malformed_frame) {
+      const Hex id = slot.request.has_address ? slot.request.address.id() : Hex{};
+      audit_.append(audit_.begin("malformed").write(kMalformed, id));
+    } else {
+      Json json = begin_record("denial", slot).write(kDenial, kDenialNames[number]);
       if (const Progress& p = slot.progress; p.failed != SpawnStep::none)
         json.write(kFailedStep, kSpawnStepNames[static_cast<std::size_t>(p.failed)], strerrorname_np(p.error));
       audit_.append(json);
-    } else {
-      audit_.count_unrecorded();
     }
     slot.session.stage = Stage::finished;
     if (reason != DenialReason::spawn_failed) release(slot);
   }
 
+  // Its end is told and its place is free. Not sooner: a supervisor ends while the disk is waited for.
   void release(Slot& slot) {
-    tell(slot, exit_frame(slot.address, slot.facts).finish());
-    if (slot.peer != nullptr) --slot.peer->sessions;
-    const bool launched = slot.io.fds[0] >= 0;
-    // Not sooner: a supervisor ends while the disk is waited for.
-    close_session(slot.io, !launched || (slot.progress.gone && !slot.progress.spent));
+    if (slot.request.has_address) slot.peer->send(exit_frame(slot.request.address, slot.facts).finish());
+    --slot.peer->sessions;
+    close_session(slot.io, slot.progress.gone && !slot.progress.spent);
     free(slot.message);
-    Slot fresh;
-    fresh.address = slot.address;
-    fresh.io = slot.io;
-    fresh.idle_until = launched ? now_ + kIdleMs : slot.idle_until;
-    slot = fresh;
+    Slot vacant{.io = slot.io, .idle_until = clock_.now + kIdleMs};
+    vacant.request.address = slot.request.address;
+    slot = vacant;
   }
 
   // ---- processes
 
   void launch(Slot& slot) {
+    const Message& request = slot.request;
+    slot.progress = spawn({&config_.table, slot.rule, request.argv_block, request.stdin_data, cgroup_}, slot.io);
     slot.session.stage = Stage::running;
-    slot.progress = spawn({&config_.table, slot.rule, slot.argv_block, slot.stdin_data, cgroup_}, slot.io);
-    if (slot.progress.failed != SpawnStep::none) return deny(slot, DenialReason::spawn_failed);
-    for (std::size_t i = 0; i < std::size(slot.ready); ++i) watch(slot.io.fds[i], EPOLLIN, slot.ready[i]);
+    if (slot.progress.failed == SpawnStep::none) return step(slot);  // it may have been cancelled already
+    deny(slot, DenialReason::spawn_failed);
+    clock_.wake_by(clock_.now);
   }
 
-  static bool is_slow(const Slot& slot) {
-    return slot.peer != nullptr && slot.peer->waiting() + kChunkBytes + 256 > kDataBudget;
-  }
+  static bool is_slow(const Slot& slot) { return slot.peer->waiting() + kChunkBytes + 256 > kDataBudget; }
 
-  // Nothing is read before Started was sent, nor what a slow peer would make us keep. A flag may outlive its session.
-  static bool reads(const Slot& slot, std::uint32_t stream) {
-    const Stream& s = slot.session.streams[stream];
+  // Nothing is read before Started was sent, nor what a slow peer would make us keep.
+  static bool hears(const Slot& slot, std::size_t fd) {
+    if (fd == kControl) return slot.idle() || slot.session.stage == Stage::running;
+    const Stream& s = slot.session.streams[fd];
     const bool begun = slot.session.stage == Stage::running && slot.progress.command != 0;
-    return slot.ready[stream] != 0 && (begun || slot.session.stage == Stage::gone) &&
-           (s.sent >= s.cap || !is_slow(slot));
+    return s.open && (begun || slot.session.stage == Stage::gone) && (s.sent >= s.cap || !is_slow(slot));
   }
-
-  static bool hears(const Slot& slot) { return slot.ready[kControl] != 0 && !slot.progress.gone; }
 
   void take_progress(Slot& slot) {
+    if (slot.idle()) return close_session(slot.io);  // it has nothing to say, unless it was killed
     const bool started = slot.progress.command != 0;
-    const int n = read_progress(slot.io, slot.progress);
-    slot.ready[kControl] = n > 0;
-    if (slot.session.stage != Stage::running) {  // what has nothing to do has nothing to say, unless it was killed
-      slot.progress = {};
-      return n >= 0 ? close_session(slot.io) : void();
+    if (read_progress(slot.io, slot.progress) == 0) {
+      // Killed: what it ran is ours to kill now, and it is reaped with that, because waiting for one that a command
+      // traces would be waiting for that command. The pipes still hold what was written last.
+      close(slot.io.fds[kControl]);
+      slot.io.supervisor = slot.io.fds[kControl] = -1;
     }
-    if (n == 0) orphan(slot);
-    if (slot.progress.gone) slot.session.gone(now_);
+    if (slot.progress.gone) slot.session.gone(clock_.now);
     if (started || slot.progress.command == 0) return;
+    const Address& address = slot.request.address;
     ++totals_.started;
-    audit_.append(audit_.begin("started").write(kStarted, slot.address.id(), slot.progress.command), false);
-    tell(slot, Frame(slot.address, Tag::started).number(static_cast<std::uint32_t>(slot.progress.command)).finish());
-  }
-
-  // Its supervisor was killed, so what it ran is ours to kill, and the supervisor is reaped with it: waiting for one
-  // that a command traces would be waiting for that command. The pipes still hold what was written last.
-  void orphan(Slot& slot) {
-    slot.orphaned = true;
-    close(slot.io.fds[kControl]);
-    slot.io.supervisor = slot.io.fds[kControl] = -1;
+    audit_.append(audit_.begin("started").write(kStarted, address.id(), slot.progress.command), false);
+    slot.peer->send(Frame(address, Tag::started).number(static_cast<std::uint32_t>(slot.progress.command)).finish());
   }
 
   void hunt(Slot& orphaned) {
@@ -351,86 +338,87 @@ class Server {
     std::size_t count = 0;
     for (const Slot& slot : slots())
       if (slot.io.supervisor > 0) supervisors[count++] = slot.io.supervisor;
+    clock_.wake_by(clock_.now + 20);
     if (reap_strays({supervisors, count}) != 0) return;
     remove_session_cgroups(cgroup_);
-    orphaned.session.gone(now_);
+    orphaned.session.gone(clock_.now);
   }
 
-  // False when there was nothing to read. Without `forward` it is only counted.
-  bool read_stream(Slot& slot, std::uint32_t stream, bool forward) {
+  // False when there was nothing to read. What cannot be sent now is only counted.
+  bool read_stream(Slot& slot, std::size_t stream) {
     static std::uint8_t spare[kChunkBytes];
-    std::uint8_t* const room = forward && slot.peer != nullptr ? slot.peer->reserve(kChunkHead + kChunkBytes) : nullptr;
+    const bool sends = slot.progress.command != 0 && !is_slow(slot);
+    std::uint8_t* const room = sends ? slot.peer->reserve(kChunkHead + kChunkBytes) : nullptr;
     std::uint8_t* const chunk = room != nullptr ? room + kChunkHead : spare;
     Stream& s = slot.session.streams[stream];
     const ssize_t n = read(slot.io.fds[stream], chunk, kChunkBytes);
-    slot.ready[stream] = n > 0;
-    s.open = n >= 0 ? n > 0 : errno == EAGAIN || errno == EINTR;
+    s.open = n > 0 || (n < 0 && errno == EAGAIN);
     if (n <= 0) return false;
-    const std::uint64_t bytes = static_cast<std::uint64_t>(n);
-    if (!forward) s.total += bytes;
-    const std::size_t size = forward ? static_cast<std::size_t>(slot.session.output(stream, bytes)) : 0;
-    if (size == 0 || room == nullptr) return true;
-    Frame frame(slot.address, stream == 0 ? Tag::stdout_chunk : Tag::stderr_chunk);
+    const std::uint64_t size = slot.session.output(stream, static_cast<std::uint64_t>(n), room != nullptr);
+    if (size == 0) return true;
+    Frame frame(slot.request.address, stream == 0 ? Tag::stdout_chunk : Tag::stderr_chunk);
     memcpy(room, frame.number(s.seq++).number(size, 8).finish(size).data(), kChunkHead);
     slot.peer->unsent_end += kChunkHead + size;
     return true;
   }
 
   void step(Slot& slot) {
-    if (slot.orphaned && slot.session.stage == Stage::running) hunt(slot);
-    const Actions actions = slot.session.step(now_, is_slow(slot) || slot.ready[0] != 0 || slot.ready[1] != 0);
-    send_warnings(slot, actions.warnings);
-    totals_.overdue += actions.overdue;
-    for (std::size_t i = static_cast<std::size_t>(actions.from) + 1; i <= static_cast<std::size_t>(actions.to); ++i)
-      signal_session(slot.io, static_cast<SessionSignal>(i));
-    if (actions.finish) finish(slot);
+    if (slot.idle() && clock_.reached(slot.idle_until)) close_session(slot.io);
+    if (!slot.live()) return;
+    if (slot.session.stage == Stage::running && slot.io.supervisor < 0) hunt(slot);
+    for (SessionSignal signal; (signal = slot.session.next_signal(clock_)) != SessionSignal::none;) {
+      totals_.overdue += signal == SessionSignal::terminate && !slot.session.ended;
+      signal_session(slot.io, signal);
+    }
+    send_warnings(slot);
+    if (slot.session.over(clock_, is_slow(slot))) finish(slot);
   }
 
-  void send_warnings(Slot& slot, std::uint32_t kinds) {
-    for (std::uint32_t kind = 8; kind-- > 0;)  // a cap comes near before it is hit
-      if ((kinds >> kind & 1) != 0) warn(slot, kind);
-  }
-
-  void warn(Slot& slot, std::uint32_t kind) {
-    const Stream* const s = slot.session.streams;
-    const std::uint64_t bytes[] = {s[0].total, s[1].total, s[0].total + s[1].total, s[0].total, s[1].total};
-    RecentWarning& recent = totals_.recent[totals_.recent_count++ % kRecentWarnings];
-    recent = {milliseconds(CLOCK_REALTIME), bytes[kind < 5 ? kind : 2], kind, slot.address, {}};
-    std::ranges::copy(slot.summary, recent.summary);
-    ++totals_.warnings[kind];
-    audit_.append(audit_.begin("warning").write(kWarning, slot.address.id(), kWarningNames[kind], recent.bytes), false);
-    tell(slot, warning_frame(slot.address, kind).finish());
+  void send_warnings(Slot& slot) {
+    const Address& address = slot.request.address;
+    const std::uint64_t out = slot.session.streams[0].total, err = slot.session.streams[1].total;
+    const std::uint64_t bytes[] = {out, err, out + err, out, err, out + err, out + err, out + err};
+    while (const std::uint32_t due = slot.session.due & ~slot.session.warned) {
+      const auto kind = static_cast<std::uint32_t>(std::bit_width(due)) - 1;  // a cap comes near before it is hit
+      slot.session.warned |= 1u << kind;
+      RecentWarning& recent = totals_.recent[totals_.recent_count++ % kRecentWarnings];
+      recent = {milliseconds(CLOCK_REALTIME), bytes[kind], kind, address, {}};
+      std::ranges::copy(slot.summary, recent.summary);
+      ++totals_.warnings[kind];
+      audit_.append(audit_.begin("warning").write(kWarning, address.id(), kWarningNames[kind], bytes[kind]), false);
+      slot.peer->send(warning_frame(address, kind).finish());
+    }
   }
 
   // Every process is dead, and what they wrote has been waited for. What a slow peer still leaves in a pipe is counted
   // and dropped.
   void finish(Slot& slot) {
-    for (const std::uint32_t stream : {0u, 1u})
-      for (int i = 0; i < 64 && slot.session.streams[stream].open &&
-                      read_stream(slot, stream, slot.progress.command != 0 && !is_slow(slot));)
-        ++i;
-    send_warnings(slot, slot.session.due);
+    for (const std::size_t stream : {0u, 1u})
+      for (int i = 0; i < kReadsAtEnd && slot.session.streams[stream].open && read_stream(slot, stream);) ++i;
+    send_warnings(slot);
     if (slot.progress.failed != SpawnStep::none) return deny(slot, DenialReason::spawn_failed);
     slot.session.stage = Stage::finished;
-    const ExitFacts& f = slot.facts = slot.session.facts(slot.progress.status, now_);
+    const ExitFacts& f = slot.facts = slot.session.facts(slot.progress.status, clock_.now);
     ++totals_.completed;
     totals_.cancelled += slot.session.ended;
-    audit_.append(audit_.begin("exit").write(kExit, slot.address.id(), f.code, f.signal, f.duration_ms, f.stdout_bytes,
-                                             f.stderr_bytes, f.truncated));
+    audit_.append(audit_.begin("exit").write(kExit, slot.request.address.id(), f.code, f.signal, f.duration_ms,
+                                             f.stdout_bytes, f.stderr_bytes, f.truncated));
   }
 
   const ServerConfig config_;
   Audit& audit_;
-  const int epoll_ = epoll_create1(EPOLL_CLOEXEC), cgroup_ = find_delegated_cgroup();
+  const int cgroup_ = find_delegated_cgroup();
   int signals_ = -1;
-  std::uint64_t now_ = milliseconds(CLOCK_BOOTTIME), accept_after_ = 0, flush_by_ = 0, stop_by_ = 0;
-  const std::uint64_t started_ = milliseconds(CLOCK_REALTIME) - now_;
+  Clock clock_{milliseconds(CLOCK_BOOTTIME)};
+  const std::uint64_t started_ = milliseconds(CLOCK_REALTIME) - clock_.now;
+  std::uint64_t accept_after_ = 0, flush_by_ = kNever, stop_by_ = 0;
   bool stopping_ = false, expired_ = false;
-  std::uint32_t guests_ = 0, signals_ready_ = 0;
   Totals totals_{};
-  std::size_t turn_ = 0, slots_used_ = 0, peers_used_ = 0;
-  Peer peers_[kMaxPeers];
+  std::size_t turn_ = 0, slots_used_ = 0, peers_used_ = 0, watched_ = 0;
+  Peer peers_[kMaxPeers], nobody_{.dead = true};  // nobody_: the peer of sessions whose peer has gone
   Slot slots_[kMaxSessions];
+  pollfd polled_[kSources];
+  std::uint16_t sources_[kSources];
   char document_[kMaxDocument];
 };
 

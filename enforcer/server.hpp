@@ -17,20 +17,17 @@ inline constexpr std::uint64_t kIdleMs = 10'000;  // how long supervisors withou
 
 // A session with its process and its peer. A supervisor may outlive its session, for the next of the same pair.
 struct Slot {
-  Session session;
-  Address address = {};
-  Spawned io;
-  Progress progress;
-  std::uint32_t ready[3] = {};  // as io.fds; not 0: to be read
-  Peer* peer = nullptr;         // null: it has gone
+  Session session = {};
+  Message request = {};             // points into `message`
+  std::uint8_t* message = nullptr;  // its own
+  Peer* peer = nullptr;
   std::uint32_t rule = blob::kNone;
-  bool orphaned = false;            // its supervisor was killed
-  std::uint8_t* message = nullptr;  // owns the next two
-  Bytes argv_block, stdin_data;
-  ExitFacts facts;
-  std::uint64_t started_at = 0;  // Unix milliseconds
-  std::uint64_t idle_until = 0;  // without a session: when its supervisor is dismissed
   char summary[96] = {};         // the start of its command line
+  std::uint64_t started_at = 0;  // Unix milliseconds
+  Spawned io = {};
+  Progress progress = {};
+  ExitFacts facts = {};
+  std::uint64_t idle_until = 0;  // without a session: when its supervisor is dismissed
 
   bool live() const { return session.stage != Stage::free; }
   bool idle() const { return !live() && io.supervisor > 0; }
@@ -39,7 +36,7 @@ struct Slot {
 // How many sessions of this agent are live.
 inline std::uint32_t active_of(std::span<const Slot> slots, const Address& agent) {
   std::uint32_t active = 0;
-  for (const Slot& slot : slots) active += slot.live() && memcmp(slot.address.pair, agent.pair, wire::kIdBytes) == 0;
+  for (const Slot& s : slots) active += s.live() && memcmp(s.request.address.pair, agent.pair, wire::kIdBytes) == 0;
   return active;
 }
 

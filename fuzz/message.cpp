@@ -24,7 +24,7 @@ std::string receive_all(Bytes bytes, std::size_t piece) {
   for (bool malformed = false; !malformed;) {
     std::span<std::uint8_t> whole;
     const bool received = peer.receive(whole, 1);
-    if (!received && peer.ready == 0) break;
+    if (!received && c.inbox.empty()) break;
     if (!received) continue;
     malformed = whole.empty();
     promise(whole.size() <= wire::kMaxMessageBytes, "a message of a size we allow");

@@ -41,6 +41,10 @@ class Story : public Witness {
   void wait(int timeout) override {
     for (const Peer& peer : server->peers_)
       promise(peer.unsent_room <= kMaxUnsent, "what a peer makes us hold is bounded");
+    for (const Slot& slot : server->slots())
+      promise(timeout == 0 || slot.session.stage != Stage::running || !slot.session.ended ||
+                  slot.session.signalled != SessionSignal::none,
+              "who is ended is told at once");
     if (in_.empty()) return wind_down(timeout);
     for (bool more = true; more && !in_.empty();) {
       const std::uint8_t what = in_.byte();
@@ -82,7 +86,6 @@ class Story : public Witness {
     if (what == 5) return leave(c, how % 2 == 0);
     c.piece = how % 3 == 0 ? 1 : how % 3 == 1 ? 70 : ~std::size_t{0};
     c.room = one_of({0, 1, 100, 20'000, 1u << 20});
-    edge(c.fd, EPOLLOUT);
   }
 
   void live(int what, Child& child) {
@@ -92,11 +95,10 @@ class Story : public Witness {
       child.progress.failed = SpawnStep::exec, child.progress.error = ENOENT, end(child, -1);
     if (what == 9) end(child, static_cast<int>(one_of({0, 1 << 8, 255 << 8, SIGTERM, SIGKILL})));
     if (what == 10) write_output(child, stream, one_of({1, 99, 2, 16'384, 20'000, 65'536}));
-    if (what == 11) child.open[stream] = false, edge(child.fds[stream], EPOLLIN);
+    if (what == 11) child.open[stream] = false;
     if (what == 12 && stream == 0) child.lost = true, strays = static_cast<int>(in_.below(3));
     if (what == 12 && stream == 1) child.deaf = true;
     child.news = child.news || what == 7;
-    edge(child.fds[kControl], EPOLLIN);
   }
 
   void disturb() {
@@ -106,16 +108,13 @@ class Story : public Witness {
     if (how % 8 <= 2 && how % 8 > 0) raise_signal(SIGHUP);
     if (how % 8 == 3) spawn_fails = SpawnStep::fork;
     if (how % 8 == 4) descriptors_left = !descriptors_left;
-    if (how % 8 == 5) say_nothing_new();
+    if (how % 8 == 5) rumour = true;
     if (how % 8 == 6) supervisors_stay = !supervisors_stay;
     if (how % 8 == 7) lose_idle();
   }
   void lose_idle() {  // a command of another session kills a supervisor that has none
     for (const auto& child : children)
-      if (child->closed && !child->reaped) child->lost = true, edge(child->fds[kControl], EPOLLIN);
-  }
-  void say_nothing_new() {  // an edge without a cause
-    for (const auto& c : connections) edge(c->fd, EPOLLIN | EPOLLOUT);
+      if (child->closed && !child->reaped) child->lost = true;
   }
 
   // The input is used up: everything that failed works again, everybody reads, every child ends, and then we stop.
@@ -123,25 +122,22 @@ class Story : public Witness {
     disk = Disk::works;
     descriptors_left = true;
     strays = 0;
-    if (winding_ == 0) say_nothing_new(), ++winding_;
-    for (const auto& c : connections) c->room = 1u << 30, c->piece = ~std::size_t{0}, edge(c->fd, EPOLLOUT);
+    for (const auto& c : connections) c->room = 1u << 30, c->piece = ~std::size_t{0};
     for (const auto& child : children)
       if (!child->dead && !child->lost) end(*child, 0);
     now += timeout > 0 ? static_cast<std::uint64_t>(timeout) : 0;
-    const bool quiet = server->slots_used_ == 0 && guests.empty() && edges_seen_ == edges.size() &&
+    const bool quiet = server->slots_used_ == 0 && guests.empty() &&
                        std::ranges::all_of(connections, [](auto& c) { return c->inbox.empty() || c->fd < 0; });
-    edges_seen_ = edges.size();
     if (!quiet || timeout == 0) return;
+    ++winding_;
     if (winding_ == 1) everything_answered = !stopped_early;
     if (winding_ == 2)
-      for (const auto& c : connections) c->hung_up = true, edge(c->fd, EPOLLIN);
+      for (const auto& c : connections) c->hung_up = true;
     if (winding_ == 3) raise_signal(SIGTERM);
-    ++winding_;
   }
 
   Input in_;
   int winding_ = 0;
-  std::size_t edges_seen_ = 0;
 };
 
 void check_totals(const Server& server, const Witness& world) {

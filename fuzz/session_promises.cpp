@@ -44,7 +44,6 @@ void Witness::spoil(Connection& c, Bytes bytes) {
 void Witness::leave(Connection& c, bool reset) {
   spoilt_.push_back(&c);
   (reset ? c.reset : c.hung_up) = true;
-  edge(c.fd, EPOLLIN | EPOLLRDHUP | (reset ? EPOLLERR | EPOLLHUP : 0u));
 }
 
 void Witness::write_output(Child& child, std::size_t stream, std::uint64_t bytes) {
@@ -52,14 +51,9 @@ void Witness::write_output(Child& child, std::size_t stream, std::uint64_t bytes
   if (!child.open[stream]) return;
   child.waiting[stream] += n;
   child.written[stream] += n;
-  edge(child.fds[stream], EPOLLIN);
 }
 
-void Witness::raise_signal(int signal) {
-  signals.push_back(signal);
-  for (std::size_t i = 0; i < handles.size(); ++i)
-    if (handles[i].kind == Kind::signals) edge(fd_at(i), EPOLLIN);
-}
+void Witness::raise_signal(int signal) { signals.push_back(signal); }
 
 // ---- what is promised
 

@@ -64,8 +64,24 @@ int World::open(Kind kind, std::size_t index) {
 
 int World::fd_at(std::size_t handle) { return kFirstFd + static_cast<int>(handle); }
 
-void World::edge(int fd, std::uint32_t events) {
-  if (fd >= 0) edges.emplace_back(fd, events);
+short World::readiness(int fd) {
+  const Handle& found = handle(fd);
+  const auto when = [](bool is_so, int bits) { return is_so ? bits : 0; };
+  int bits = 0;
+  if (found.kind == Kind::signals) bits = when(!signals.empty(), POLLIN);
+  if (found.kind == Kind::listener) bits = when(!guests.empty(), POLLIN);
+  if (found.kind == Kind::connection) {
+    const Connection& c = *connections[found.index];
+    bits = when(rumour || !c.inbox.empty() || c.hung_up, POLLIN) | when(c.room > 0, POLLOUT) |
+           when(c.hung_up || c.reset, POLLHUP) | when(c.reset, POLLERR);
+  }
+  if (found.kind == Kind::pipe) {
+    const Child& child = *children[found.index];
+    if (fd == child.fds[kControl]) return static_cast<short>(when(child.news, POLLIN) | when(child.ended(), POLLHUP));
+    const std::size_t stream = fd == child.fds[0] ? 0 : 1;
+    bits = when(child.waiting[stream] > 0, POLLIN) | when(!child.open[stream], POLLHUP);
+  }
+  return static_cast<short>(bits);
 }
 
 // Whole lines that are on the disk now, by their number.
@@ -91,23 +107,17 @@ Connection& World::connect(std::uint32_t uid) {
   connections.push_back(std::make_unique<Connection>());
   connections.back()->uid = uid;
   guests.push_back(connections.back().get());
-  for (std::size_t i = 0; i < handles.size(); ++i)
-    if (handles[i].kind == Kind::listener) edge(fd_at(i), EPOLLIN);
   return *connections.back();
 }
 
-void World::say(Connection& to, Bytes bytes) {
-  to.inbox += as_text(bytes);
-  edge(to.fd, EPOLLIN);
-}
+void World::say(Connection& to, Bytes bytes) { to.inbox += as_text(bytes); }
 
 void World::end(Child& child, int status) {
   child.dead = child.news = child.progress.gone = true;
   child.progress.status = status;
   child.progress.spent = !supervisors_stay;
   if (child.progress.failed == SpawnStep::none) child.progress.command = 1000 + static_cast<pid_t>(child.serial);
-  for (const std::size_t stream : {0u, 1u}) child.open[stream] = false, edge(child.fds[stream], EPOLLIN);
-  edge(child.fds[kControl], EPOLLIN);
+  for (bool& open : child.open) open = false;
 }
 
 Child* World::child_with(const Spawned& session) {
@@ -150,7 +160,7 @@ Progress spawn(const ChildPlan& plan, Spawned& out) {
 int read_progress(const Spawned& session, Progress& progress) {
   Child& child = *world().child_with(session);
   if (std::exchange(child.news, false)) return progress = child.progress, 1;
-  return child.lost || child.progress.spent ? 0 : static_cast<int>(fail(EAGAIN));
+  return child.ended() ? 0 : static_cast<int>(fail(EAGAIN));
 }
 
 void signal_session(const Spawned& session, SessionSignal signal) {
@@ -159,7 +169,6 @@ void signal_session(const Spawned& session, SessionSignal signal) {
   if (child->dead || child->lost) return;
   if (signal == SessionSignal::abandon) {
     child->lost = true;
-    world().edge(child->fds[kControl], EPOLLIN);
   } else if (signal == SessionSignal::kill && !child->deaf) {
     world().end(*child, SIGKILL);
   }
@@ -210,36 +219,25 @@ X0X_WRAP(int, clock_gettime, clockid_t clock, timespec* time) {
   return 0;
 }
 
-X0X_WRAP(int, epoll_create1, int flags) {
-  return World::current == nullptr ? __real_epoll_create1(flags) : world().open(Kind::epoll);
-}
 X0X_WRAP(int, signalfd, int fd, const sigset_t* mask, int flags) {
   return World::current == nullptr ? __real_signalfd(fd, mask, flags) : world().open(Kind::signals);
 }
-X0X_WRAP(int, sigprocmask, int how, const sigset_t* set, sigset_t* old) {
-  return World::current == nullptr ? __real_sigprocmask(how, set, old) : 0;
-}
-
-X0X_WRAP(int, epoll_ctl, int epoll, int what, int fd, epoll_event* event) {
-  if (!ours(epoll)) return __real_epoll_ctl(epoll, what, fd, event);
-  handle(fd).ready = static_cast<std::uint32_t*>(event->data.ptr);
-  world().edge(fd, event->events & (EPOLLIN | EPOLLOUT));  // it may be ready already, or again
-  return 0;
-}
-
-X0X_WRAP(int, epoll_wait, int epoll, epoll_event* events, int room, int timeout) {
-  if (!ours(epoll)) return __real_epoll_wait(epoll, events, room, timeout);
+X0X_WRAP(int, poll, pollfd* fds, nfds_t count, int timeout) {
+  if (World::current == nullptr) return __real_poll(fds, count, timeout);
+  const auto look = [&] {
+    int n = 0;
+    for (pollfd& each : std::span(fds, count)) {
+      each.revents = 0;
+      promise(each.fd >= 0 && each.events != 0, "nothing is watched for nothing");
+      each.revents = world().readiness(each.fd) & (each.events | POLLHUP | POLLERR);
+      n += each.revents != 0;
+    }
+    return n;
+  };
   promise(++world().turns < 20'000, "the enforcer comes to rest");
-  world().wait(timeout);
-  int n = 0;
-  for (const auto& [fd, bits] : std::exchange(world().edges, {})) {
-    const World::Handle& found = world().handles[static_cast<std::size_t>(fd - kFirstFd)];
-    if (!found.open || found.ready == nullptr) continue;
-    if (n == room)
-      world().edges.emplace_back(fd, bits);
-    else
-      events[n++] = {bits, {.ptr = found.ready}};
-  }
+  world().wait(look() > 0 ? 0 : timeout);
+  const int n = look();
+  world().rumour = false;
   return n;
 }
 

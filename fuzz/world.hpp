@@ -15,7 +15,7 @@
 
 namespace x0x::fuzz {
 
-enum class Kind { epoll, signals, listener, log, connection, pipe };
+enum class Kind { signals, listener, log, connection, pipe };
 
 // The far end of a socket.
 struct Connection {
@@ -40,6 +40,7 @@ struct Child {
   bool open[2] = {true, true};
   bool news = false, lost = false, deaf = false;  // lost: its supervisor was killed; deaf: that does not obey
   bool dead = false, reaped = false, closed = false;
+  bool ended() const { return lost || progress.spent; }  // its supervisor has
 };
 
 // A file. What is written can be read at once, but only a sync that succeeds takes it to the disk, and one that fails
@@ -57,12 +58,12 @@ struct World {
   virtual ~World();
   static World* current;
 
-  // What happens when the enforcer waits.
+  // What happens when the enforcer waits, which it does for no time when something is ready.
   virtual void wait(int timeout) = 0;
 
   int open(Kind kind, std::size_t index = 0);
   static int fd_at(std::size_t handle);
-  void edge(int fd, std::uint32_t events);  // as EPOLLET reports it
+  short readiness(int fd);  // what poll() says of it now
   void synced(const File& file);
 
   Connection& connect(std::uint32_t uid);
@@ -74,11 +75,10 @@ struct World {
     Kind kind;
     std::size_t index;
     bool open = true;
-    std::uint32_t* ready = nullptr;  // where epoll's answer leads
   };
   std::uint64_t now = 1'000'000;
   std::vector<Handle> handles;
-  std::vector<std::pair<int, std::uint32_t>> edges;
+  bool rumour = false;              // poll() says once of every connection that it is ready
   std::vector<Connection*> guests;  // not accepted yet
   std::vector<std::unique_ptr<Connection>> connections;
   std::vector<std::unique_ptr<Child>> children;
