@@ -130,7 +130,7 @@ bool Audit::flush() {
 }
 
 void write_argv(Json& json, Bytes block, bool digest_only) {
-  Bytes shown = block.first(std::min(block.size(), digest_only ? 0 : kAuditArgvBytes));
+  Bytes shown = block.first(std::min(block.size(), digest_only ? 0 : kMaxJsonText));
   while (!shown.empty() && shown.back() != 0) shown = shown.first(shown.size() - 1);  // whole tokens
   const bool whole = shown.size() == block.size();
   if (!digest_only) {

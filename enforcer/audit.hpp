@@ -11,8 +11,7 @@
 namespace x0x {
 
 inline constexpr std::size_t kAuditQueueBytes = 4u << 20;  // records that wait for the disk
-inline constexpr std::size_t kAuditTailBytes = 1u << 20;   // more than two records of the largest kind
-inline constexpr std::size_t kAuditArgvBytes = 64u << 10;  // of argv in one record
+inline constexpr std::size_t kAuditTailBytes = 2u << 20;   // more than two records of the largest kind
 
 std::uint64_t milliseconds(clockid_t clock);
 

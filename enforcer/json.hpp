@@ -1,8 +1,9 @@
 // JSON text in a fixed room: one line of plain ASCII, whatever the values hold.
 //
 // Control bytes and everything beyond ASCII are written as \u escapes, a byte that is not UTF-8 as \ufffd, so no
-// terminal sequence, bidirectional mark or newline reaches a log or a screen. Text that does not fit sets full() and is
-// dropped. Shown by tests/enforcer/json_test.cpp.
+// terminal sequence, bidirectional mark or newline reaches a log or a screen. A text is cut off at kMaxJsonText, so
+// that nothing a policy or a request holds makes a record too long. What does not fit sets full() and is dropped. Shown
+// by tests/enforcer/json_test.cpp.
 #pragma once
 
 #include <charconv>
@@ -16,6 +17,8 @@ namespace x0x {
 inline Bytes as_bytes(std::string_view text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }
+
+inline constexpr std::size_t kMaxJsonText = 64u << 10;  // bytes, before they are escaped
 
 // Bytes as digits; 16 of them as a UUID; none at all as null.
 struct Hex {
@@ -62,6 +65,7 @@ class Json {
 
   void value(Bytes text) {
     if (text.data() == nullptr) return raw("null");
+    text = text.first(std::min(text.size(), kMaxJsonText));
     raw("\"");
     for (std::size_t i = 0, length = 0; i < text.size() && !full_; i += std::max<std::size_t>(length, 1)) {
       length = utf8_length(text, i);

@@ -293,7 +293,19 @@ class Files(AuditCase):
 
 
 class Records(AuditCase):
-    """What the lines say."""
+    def test_a_description_of_any_length_has_its_record_and_the_chain_goes_on(self):
+        node = self.node()
+        node.entry(description="\x7f" * 5_000_000)  # six bytes each in the log, more than all records that may wait
+        node.allow(["echo", "<INT>"])
+        for _ in range(2):
+            node.start()
+            connection = self.connect(node)
+            self.assert_ok(connection.run(["echo", "1"]))
+            self.assertFalse(connection.diagnostics()["audit_degraded"])
+            node.stop()
+        self.assert_intact(node.log)
+        said = [record["matched_acl"] for record in node.audit() if record["event"] == "request"]
+        self.assertEqual([len(text) for text in said], [65536] * 2)
 
     def test_hostile_argv_is_one_printable_line_that_says_it_all(self):
         tokens = ["a\nb", "\r\n{\"seq\":0}", "\"quoted\\", "\x1b[2J\x1b]0;title\x07", "\u202eevil", "\u2028", "\x7f\x01", "é🦀"]

@@ -365,14 +365,14 @@ TEST_CASE("argv in a record: whole tokens, a bound, a mark and the digest") {
   CHECK(hidden.size() == 1);
   CHECK(hidden.contains("argv_blake2b"));
 
-  const auto fits = recorded({std::string(kAuditArgvBytes - 1, '\n')}, false);
+  const auto fits = recorded({std::string(kMaxJsonText - 1, '\n')}, false);
   CHECK_FALSE(fits.contains("argv_truncated"));
-  auto cut = recorded({"a", std::string(kAuditArgvBytes, '\n'), "b"}, false);
+  auto cut = recorded({"a", std::string(kMaxJsonText, '\n'), "b"}, false);
   CHECK(cut["argv"] == nlohmann::json({"a"}));
   CHECK(cut["argv_truncated"] == true);
   CHECK(cut.contains("argv_blake2b"));
-  cut = recorded(std::vector<std::string>(kAuditArgvBytes, "x"), false);
-  CHECK(cut["argv"].size() == kAuditArgvBytes / 2);
+  cut = recorded(std::vector<std::string>(kMaxJsonText, "x"), false);
+  CHECK(cut["argv"].size() == kMaxJsonText / 2);
   CHECK(cut["argv_truncated"] == true);
 }
 
@@ -380,8 +380,10 @@ TEST_CASE("a queue that is full fails closed") {
   Log log;
   Audit audit;
   REQUIRE(log.open(audit) == Fault::none);
-  const std::string big(kAuditQueueBytes, 'x');
-  record(audit, "request", ",'huge':%", big);
+  const std::string large(kMaxJsonText, 'x');
+  for (std::size_t i = 0; i < kAuditQueueBytes / kMaxJsonText - 1; ++i) record(audit, "request", ",'huge':%", large);
+  CHECK_FALSE(audit.degraded());
+  record(audit, "request", ",'huge':%", large);
   CHECK(audit.degraded());
   CHECK(audit.waiting());
   REQUIRE(audit.flush());

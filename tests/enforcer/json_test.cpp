@@ -72,6 +72,12 @@ TEST_CASE("any bytes give one line of ASCII that a JSON reader accepts") {
   }
 }
 
+TEST_CASE("a text is cut off at kMaxJsonText") {
+  const std::string fits(kMaxJsonText, 'x'), cut = fits + "y";
+  for (const std::string& value : {fits, cut})
+    CHECK(written([&](Json& json) { json.write("%", bytes(value)); }, 2 * kMaxJsonText) == '"' + fits + '"');
+}
+
 TEST_CASE("text that does not fit is dropped and said so, and nothing is written past the room") {
   for (std::size_t room = 0; room < 40; ++room) {
     std::string buffer(64, '#');
