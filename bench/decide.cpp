@@ -59,7 +59,7 @@ double sample(const std::vector<std::unique_ptr<Asked>>& requests, int& passes, 
 
 // The block of the request as the table would hold it: elsewhere in memory.
 std::uint64_t floor_of(const Asked& asked, const std::string& stored) {
-  const std::uint64_t hash = hash_bytes(blob::kHashPair, asked.pair);
+  const std::uint64_t hash = hash_bytes(0, asked.pair);
   return hash + static_cast<std::uint64_t>(std::memcmp(asked.block.data(), stored.data(), stored.size()) == 0);
 }
 

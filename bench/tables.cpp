@@ -23,7 +23,7 @@ std::unique_ptr<Asked> ask(std::uint32_t pair, std::uint32_t command) {
   std::ranges::copy(test::id(0xcd), asked->pair.begin() + 32);
   asked->argv = argv_of(command, "42");
   for (const std::string& token : asked->argv) asked->block.append(token).push_back('\0');
-  asked->request = {asked->pair.data(), test::bytes(asked->block), static_cast<std::uint32_t>(asked->argv.size())};
+  asked->request = {asked->pair.data(), test::bytes(asked->block)};
   return asked;
 }
 

@@ -14,7 +14,6 @@ enum class Decision : std::uint32_t { allow = 0x5a3c96e1, deny = 0xa5c3691e };
 struct Request {
   const std::uint8_t* pair = nullptr;  // 64 bytes: agent id, machine id
   Bytes argv_block;                    // every token followed by a NUL
-  std::uint32_t argc = 0;
   bool cwd_present = false;
   std::uint64_t stdin_bytes = 0;
   std::uint32_t timeout_ms = 0;  // 0: as long as the rule allows
@@ -27,15 +26,7 @@ struct Verdict {
 };
 
 // The one place that turns a decision into "run it". Whatever is not exactly `allow` is a denial.
-constexpr bool is_allow(Decision decision) {
-  switch (decision) {
-    case Decision::allow:
-      return true;
-    case Decision::deny:
-      break;
-  }
-  return false;
-}
+constexpr bool is_allow(Decision decision) { return decision == Decision::allow; }
 
 bool in_window(const BlobView& table, std::uint64_t now_secs);
 Verdict decide(const BlobView& table, const Request& request, std::uint64_t now_secs);

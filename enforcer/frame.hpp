@@ -32,7 +32,7 @@ struct Message {
   std::uint32_t argc = 0, timeout_ms = 0;
   Bytes stdin_data;
 
-  Request request() const { return {address.pair, argv_block, argc, cwd_present, stdin_data.size(), timeout_ms}; }
+  Request request() const { return {address.pair, argv_block, cwd_present, stdin_data.size(), timeout_ms}; }
 };
 
 // Decodes what follows the length field. Argv tokens are moved together in place.

@@ -4,6 +4,7 @@
 // Pure functions over bytes, each checked against RE2 or byte by byte in tests/enforcer/text_test.cpp.
 #pragma once
 
+#include <array>
 #include <string_view>
 
 #include "enforcer/cursor.hpp"
@@ -26,11 +27,8 @@ inline Bytes next_token(Bytes& block) {
 
 // Sixteen bytes that the compiler works on at once, on any processor that can.
 using Lanes [[gnu::vector_size(16)]] = std::uint8_t;
-struct Halves {
-  std::uint64_t low, high;
-};
 
-// Of one byte, or of each of sixteen. A NUL is not among them: it ends a token, and is_argv counts them.
+// Of one byte, or of each of sixteen. A NUL is not among them: it ends a token.
 template <class Byte>
 constexpr auto is_forbidden(Byte b) {
   const auto but_bit_1 = b & 0xfd;  // `$` and `&`, `<` and `>` differ in this one
@@ -38,24 +36,23 @@ constexpr auto is_forbidden(Byte b) {
          (b == kNulInToken);
 }
 
-// So many tokens, each followed by a NUL, and no forbidden byte.
-inline bool is_argv(Bytes block, std::uint32_t argc) {
-  if (block.empty()) return argc == 0;
-  constexpr std::uint64_t kOnes = 0x0101010101010101;
-  Lanes forbidden{}, last = Lanes{} + 1;  // past the end there is nothing to find
-  std::uint64_t tokens = 0;
-  const auto look = [&](Lanes bytes) {
-    forbidden |= is_forbidden(bytes);
-    const auto nuls = std::bit_cast<Halves>((bytes == 0) & 1);
-    tokens += ((nuls.low + nuls.high) * kOnes) >> 56;  // the sum of the bytes of both
-  };
-  const std::size_t whole = block.size() & ~(sizeof(Lanes) - 1);
-  std::memcpy(&last, block.data() + whole, block.size() - whole);
-  look(last);
-  for (std::size_t i = 0; i < whole; i += sizeof(Lanes)) look(load<Lanes>(block.data() + i));
-  const auto found = std::bit_cast<Halves>(forbidden);
-  return (found.low | found.high) == 0 && tokens == argc && block.back() == 0;
+inline bool has_forbidden(Bytes block) {
+  Lanes found{}, last{};  // past the end there is nothing to find
+  const std::size_t size = block.size();
+  if (size < sizeof last) {
+    std::memcpy(&last, block.data(), size);
+  } else {
+    last = load<Lanes>(block.data() + size - sizeof last);
+    for (std::size_t i = 0; i < size - sizeof last; i += sizeof last)
+      found |= is_forbidden(load<Lanes>(block.data() + i));
+  }
+  found |= is_forbidden(last);
+  const auto halves = std::bit_cast<std::array<std::uint64_t, 2>>(found);
+  return (halves[0] | halves[1]) != 0;
 }
+
+// Tokens, at least one, each followed by a NUL, and no forbidden byte.
+inline bool is_argv(Bytes block) { return !block.empty() && block.back() == 0 && !has_forbidden(block); }
 
 // ^[1-9][0-9]{0,5}$
 inline bool is_int(Bytes token) {
@@ -81,26 +78,26 @@ inline bool is_url_tail(Bytes tail) {
   return true;
 }
 
-// Bytes in the well-formed sequence that starts at text[i], or 0. The ranges are Unicode's table 3-7.
+// Bytes in the well-formed sequence that starts at text[i], or 0: no overlong forms, no surrogates, nothing above
+// U+10FFFF.
 inline std::size_t utf8_length(Bytes text, std::size_t i) {
-  const std::uint8_t lead = text[i];
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead < 0xc2 || lead > 0xf4 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-  if (length > text.size() - i) return 0;
-  for (std::size_t k = 1; k < length; ++k) {
-    const std::uint8_t low = k > 1 ? 0x80 : lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
-    const std::uint8_t high = k > 1 ? 0xbf : lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-    if (text[i + k] < low || text[i + k] > high) return 0;
+  constexpr std::uint32_t kLowest[] = {0, 0, 0x80, 0x800, 0x10000};  // of each length
+  if (text[i] < 0x80) return 1;
+  const auto length = static_cast<std::size_t>(std::countl_one(text[i]));
+  if (length < 2 || length > 4 || length > text.size() - i) return 0;
+  std::uint32_t code_point = text[i] & (0x7fu >> length);
+  for (const std::uint8_t next : text.subspan(i + 1, length - 1)) {
+    if ((next & 0xc0) != 0x80) return 0;
+    code_point = code_point << 6 | (next & 0x3f);
   }
-  return length;
+  const bool is_surrogate = code_point >= 0xd800 && code_point <= 0xdfff;
+  return code_point < kLowest[length] || code_point > 0x10ffff || is_surrogate ? 0 : length;
 }
 
-// No overlong forms, no surrogates, nothing above U+10FFFF.
 inline bool is_utf8(Bytes text) {
   for (std::size_t i = 0, length; i < text.size(); i += length) {
-    const auto is_ascii = [](Halves h) { return ((h.low | h.high) & 0x8080808080808080) == 0; };
-    const bool all_ascii = text.size() - i >= sizeof(Halves) && is_ascii(load<Halves>(text.data() + i));
-    length = all_ascii ? sizeof(Halves) : utf8_length(text, i);
+    const bool all_ascii = text.size() - i >= 8 && (load_u64(text.data() + i) & 0x8080808080808080) == 0;
+    length = all_ascii ? 8 : utf8_length(text, i);
     if (length == 0) return false;
   }
   return true;

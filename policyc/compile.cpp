@@ -35,11 +35,7 @@ const Command& command_of(const Policy& policy, std::uint32_t rule) {
   throw std::logic_error("no such rule");
 }
 
-void report_crowded(const Policy& policy, const Lowered& lowered, const CrowdedIndex& crowded,
-                    Diagnostics& diagnostics) {
-  const auto entry = std::ranges::find(lowered.entry_pairs, crowded.pair) - lowered.entry_pairs.begin();
-  const Span place = crowded.rule != blob::kNone ? command_of(policy, crowded.rule).argv_span
-                                                 : policy.entries[static_cast<std::size_t>(entry)].span;
+void report_crowded(const Span& place, Diagnostics& diagnostics) {
   diagnostics.report(
       Kind::crowded_index, place,
       fmt::format("more than {} commands or pairs belong into one place of the table's index", blob::kMaxProbes),
@@ -101,17 +97,15 @@ std::optional<CompiledPolicy> compile_policy(const Policy& policy, Diagnostics& 
     diagnostics.report(
         Kind::too_ambiguous, command_of(policy, *lowered.one_too_many).argv_span,
         fmt::format("the commands of this pair place their templates in more than {} ways", blob::kMaxShapes),
-        "a way is a number of tokens, which of them are `<INT>` or `<URL_PATH>`, and how long each URL prefix is");
+        "a way is which tokens, counted from the last, are `<INT>` or `<URL_PATH>`, and how long each URL prefix is");
     return std::nullopt;
   }
-  try {
-    CompiledPolicy compiled = open_emitted(emit(policy, lowered));
-    run_examples(policy, compiled, diagnostics);
-    return compiled;
-  } catch (const CrowdedIndex& crowded) {
-    report_crowded(policy, lowered, crowded, diagnostics);
-    return std::nullopt;
-  }
+  if (lowered.crowded_entry) report_crowded(policy.entries[*lowered.crowded_entry].span, diagnostics);
+  if (lowered.crowded_rule) report_crowded(command_of(policy, *lowered.crowded_rule).argv_span, diagnostics);
+  if (lowered.crowded_entry || lowered.crowded_rule) return std::nullopt;
+  CompiledPolicy compiled = open_emitted(emit(policy, lowered));
+  run_examples(policy, compiled, diagnostics);
+  return compiled;
 }
 
 }  // namespace x0x::policyc

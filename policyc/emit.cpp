@@ -1,10 +1,8 @@
 #include "policyc/emit.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <string_view>
 
-#include "enforcer/blob_view.hpp"
 #include "schema/blob_format.hpp"
 
 namespace x0x::policyc {
@@ -29,8 +27,6 @@ class Section {
   }
   std::string bytes_;
 };
-
-Bytes as_bytes(const std::string& text) { return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()}; }
 
 std::string joined(const std::vector<std::string>& argv) {
   std::string tokens;
@@ -71,29 +67,18 @@ bool has_options(const Command& c) {
          !c.deny.empty();
 }
 
-// How many slots without an empty one between them this one is among, going round at the end.
-std::size_t row_around(const std::vector<blob::Slot>& slots, std::size_t at) {
-  const std::size_t mask = slots.size() - 1;
-  std::size_t row = 1;
-  for (std::size_t i = at + 1; slots[i & mask].number != 0; ++i) ++row;
-  for (std::size_t i = at - 1; slots[i & mask].number != 0; --i) ++row;
-  return row;
-}
-
 class Emitter {
  public:
   Emitter(const Policy& policy, const Lowered& lowered) : policy_(policy), lowered_(lowered) {}
 
   std::vector<std::uint8_t> run() {
-    // Texts are numbered in the order the reader meets them: header, entries, options.
+    // Texts are numbered in the order the reader meets them: header, then each entry's, with its rules' options.
     header_texts();
     pairs_and_shapes();
-    entries();
-    rules_and_options();
-    slots();
+    entries_and_rules();
     Section payload = header();
     for (const Section* s :
-         {&pairs_, &shapes_, &templates_, &entries_, &rules_, &options_, &items_, &slots_, &pieces_, &texts_})
+         {&pairs_, &shapes_, &templates_, &patterns_, &entries_, &rules_, &options_, &items_, &pieces_, &texts_})
       payload.raw(s->bytes());
     return {payload.bytes().begin(), payload.bytes().end()};
   }
@@ -125,44 +110,41 @@ class Emitter {
 
   void pairs_and_shapes() {
     for (const LoweredPair& pair : lowered_.pairs) {
-      pairs_.raw(pair.key);
+      pairs_.u32(pair.place.tag);
+      pairs_.u32(pair.place.start);
       pairs_.u32(pair.first_shape);
       pairs_.u32(pair.shape_count);
+      pairs_.raw(pair.key);
     }
-    for (std::size_t i = 0; i < lowered_.shapes.size(); ++i) {
-      const LoweredShape& shape = lowered_.shapes[i];
-      shapes_.u32(shape.argc);
-      shapes_.u32(lowered_.first_rules[i]);
+    for (const LoweredShape& shape : lowered_.shapes) {
       shapes_.u32(templates_.size() / sizeof(blob::Template));
-      shapes_.u32(shape.templates.size());
-      for (const LoweredTemplate& t : shape.templates) {
-        templates_.u32(t.piece_bytes);
-        templates_.u32(t.token);
-      }
+      shapes_.u32(shape.templates.size() / sizeof(blob::Template));
+      shapes_.u32(shape.first_pattern);
+      shapes_.u32(shape.pattern_count);
+      templates_.raw(shape.templates);
+    }
+    for (const LoweredPattern& pattern : lowered_.patterns) {
+      patterns_.u32(pattern.place.tag);
+      patterns_.u32(pattern.place.start);
+      patterns_.u32(pieces_.size());
+      patterns_.u32(pattern.pieces.size());
+      patterns_.u32(pattern.rule);
+      pieces_.raw(pattern.pieces);
     }
   }
 
-  void entries() {
-    std::uint32_t first_rule = 0;
+  void entries_and_rules() {
+    const LoweredRule* rule = lowered_.rules.data();
     for (std::size_t i = 0; i < policy_.entries.size(); ++i) {
       const Entry& entry = policy_.entries[i];
       entries_.u32(lowered_.entry_pairs[i]);
-      entries_.u32(first_rule);
+      entries_.u32(rules_.size() / sizeof(blob::Rule));
       entries_.u64(entry.max_duration_secs);
       text(entries_, entry.description);
-      first_rule += static_cast<std::uint32_t>(entry.commands.size());
-    }
-  }
-
-  void rules_and_options() {
-    const LoweredRule* rule = lowered_.rules.data();
-    for (const Entry& entry : policy_.entries) {
       for (const Command& command : entry.commands) {
         rules_.u32(rule->entry);
-        rules_.u32(rule->shape);
-        rules_.u32(pieces_.size());
+        rules_.u32(rule->pattern);
         rules_.u32(has_options(command) ? options_.size() / sizeof(Options) : kNone);
-        pieces_.raw(rule->pieces);
         if (has_options(command)) options(command);
         ++rule;
       }
@@ -184,51 +166,6 @@ class Emitter {
     for (const std::uint64_t number : {c.max_duration_secs, c.max_stdout_bytes, c.max_stderr_bytes, c.max_stdin_bytes,
                                        l.cpu_secs, l.memory_bytes, l.file_bytes, l.open_files, l.processes})
       options_.u64(number);
-  }
-
-  // The pieces in runs, as a request that matches holds them, the last first: a template ends one.
-  std::uint64_t hash_of(const LoweredRule& rule) const {
-    std::vector<Bytes> runs;
-    std::size_t from = 0, at = 0;
-    std::uint32_t token = 0;
-    for (const LoweredTemplate& t : lowered_.shapes[rule.shape].templates) {
-      for (; token < t.token; ++token) at = rule.pieces.find('\0', at) + 1;
-      runs.push_back(as_bytes(rule.pieces).subspan(from, at + t.piece_bytes - from));
-      at = from = at + t.piece_bytes + 1;
-      ++token;
-    }
-    std::uint64_t hash = rule.shape;
-    if (from < rule.pieces.size()) hash = hash_bytes(hash, as_bytes(rule.pieces).subspan(from));
-    for (auto run = runs.rbegin(); run != runs.rend(); ++run)
-      if (!run->empty()) hash = hash_bytes(hash, *run);
-    return hash;
-  }
-
-  bool equal(const LoweredRule& a, const LoweredRule& b) const { return a.shape == b.shape && a.pieces == b.pieces; }
-
-  void slots() {
-    const std::size_t pairs = lowered_.pairs.size(), all = pairs + lowered_.rules.size();
-    std::vector<blob::Slot> slots(std::bit_ceil(all * 2));
-    for (std::uint32_t i = 0; i < all; ++i) {
-      const std::uint64_t hash =
-          i < pairs ? hash_bytes(kHashPair, as_bytes(lowered_.pairs[i].key)) : hash_of(lowered_.rules[i - pairs]);
-      const auto tag = static_cast<std::uint32_t>(hash >> 32);
-      std::size_t slot = hash & (slots.size() - 1);
-      bool there = false;
-      for (; slots[slot].number != 0 && !there; slot = (slot + 1) & (slots.size() - 1))
-        there = i >= pairs && slots[slot].tag == tag && slots[slot].number > pairs &&
-                equal(lowered_.rules[slots[slot].number - 1 - pairs], lowered_.rules[i - pairs]);
-      if (there) continue;  // the first of equal rules is the one that matches
-      slots[slot] = {tag, i + 1};
-      if (row_around(slots, slot) >= kMaxProbes) {
-        const auto rule = static_cast<std::uint32_t>(i - pairs);
-        throw i < pairs ? CrowdedIndex(i, kNone) : CrowdedIndex(kNone, rule);
-      }
-    }
-    for (const blob::Slot& slot : slots) {
-      slots_.u32(slot.tag);
-      slots_.u32(slot.number);
-    }
   }
 
   Section header() {
@@ -255,11 +192,11 @@ class Emitter {
     h.u32(lowered_.pairs.size());
     h.u32(lowered_.shapes.size());
     h.u32(templates_.size() / sizeof(blob::Template));
+    h.u32(patterns_.size() / sizeof(Pattern));
     h.u32(policy_.entries.size());
     h.u32(lowered_.rules.size());
     h.u32(options_.size() / sizeof(Options));
     h.u32(items_.size() / sizeof(TextRef));
-    h.u32(slots_.size() / sizeof(blob::Slot));
     h.u32(pieces_.size());
     h.u32(texts_.size());
     return h;
@@ -267,7 +204,7 @@ class Emitter {
 
   const Policy& policy_;
   const Lowered& lowered_;
-  Section header_texts_, pairs_, shapes_, templates_, entries_, rules_, options_, items_, slots_, pieces_, texts_;
+  Section header_texts_, pairs_, shapes_, templates_, patterns_, entries_, rules_, options_, items_, pieces_, texts_;
 };
 
 }  // namespace

@@ -5,20 +5,12 @@
 #pragma once
 
 #include <cstdint>
-#include <stdexcept>
 #include <vector>
 
 #include "policyc/lower.hpp"
 #include "policyc/policy.hpp"
 
 namespace x0x::policyc {
-
-// Thrown for texts that were picked to fall on one slot of the index.
-struct CrowdedIndex : std::runtime_error {
-  std::uint32_t pair, rule;  // the one that finds no place; the other is blob::kNone
-  CrowdedIndex(std::uint32_t p, std::uint32_t r)
-      : std::runtime_error("the table's index is too crowded"), pair(p), rule(r) {}
-};
 
 std::vector<std::uint8_t> emit(const Policy& policy, const Lowered& lowered);
 

@@ -17,11 +17,11 @@ using Json = nlohmann::ordered_json;
 
 Json table_json(const BlobView& table) {
   std::uint32_t most = 0;
-  for (std::uint32_t i = 0; i < table.header().pair_count; ++i) most = std::max(most, table.pair(i).shape_count);
+  for (std::uint32_t i = 0; i < table.header().pair_count; ++i) most = std::max(most, table.pairs().at(i).shape_count);
   return {{"format_version", blob::kFormatVersion}, {"payload_bytes", table.payload().size()},
           {"pairs", table.header().pair_count},     {"entries", table.header().entry_count},
           {"rules", table.header().rule_count},     {"shapes", table.header().shape_count},
-          {"max_shapes_of_a_pair", most},           {"slots", table.header().slot_count}};
+          {"max_shapes_of_a_pair", most},           {"patterns", table.header().pattern_count}};
 }
 
 std::string lines(const Json& json, const std::string& indent, const std::vector<std::string>& without) {

@@ -1,10 +1,9 @@
-// Policy -> shapes and pieces: the parts of a table that decide, numbered as the table needs them.
+// Policy -> pairs, shapes and patterns: the parts of a table that decide, sorted and numbered as the table needs them.
 //
-// A rule's pieces are its fixed bytes, token by token; its shape is the rest: how many tokens, and which are templates.
-// A pair's shapes are sorted, so they are the same however the author arranged the file. tests/policyc/lower_test.cpp.
+// A rule's pattern is its fixed bytes, token by token; its shape is the rest: which tokens are templates. How an author
+// arranged the file changes neither. tests/policyc/lower_test.cpp.
 #pragma once
 
-#include <compare>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,35 +12,41 @@
 
 namespace x0x::policyc {
 
-struct LoweredTemplate {
-  std::uint32_t token;
-  std::uint32_t piece_bytes;  // 0: <INT>; otherwise <URL_PATH> after this many fixed bytes
-  auto operator<=>(const LoweredTemplate&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 sees a 0
-};
-
-struct LoweredShape {
-  std::uint32_t argc = 0;
-  std::vector<LoweredTemplate> templates;
-  auto operator<=>(const LoweredShape&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy 14 sees a 0
+// Where a record stands in its group: see docs/format.md.
+struct LoweredPlace {
+  std::uint32_t tag = 0, start = 0;
 };
 
 struct LoweredPair {
   std::string key;  // agent id, machine id
+  LoweredPlace place;
   std::uint32_t first_shape = 0, shape_count = 0;
 };
 
-struct LoweredRule {
-  std::uint32_t entry = 0, shape = 0;
+struct LoweredShape {
+  std::string templates;  // as the table holds them: 8 bytes each, the last first
+  std::uint32_t first_pattern = 0, pattern_count = 0;
+};
+
+struct LoweredPattern {
   std::string pieces;  // of each token, and a NUL
+  LoweredPlace place;
+  std::uint32_t rule = 0;  // the first that has it
+};
+
+struct LoweredRule {
+  std::uint32_t entry = 0, pattern = 0;
 };
 
 struct Lowered {
-  std::vector<LoweredPair> pairs;  // in order of first appearance
+  std::vector<LoweredPair> pairs;
   std::vector<LoweredShape> shapes;
-  std::vector<std::uint32_t> first_rules;  // of each shape
+  std::vector<LoweredPattern> patterns;
   std::vector<std::uint32_t> entry_pairs;  // of each entry
   std::vector<LoweredRule> rules;
   std::optional<std::uint32_t> one_too_many;  // the rule that gives its pair more shapes than a table may hold
+  // The last of more rules, or entries, than one slot may hold: their texts were picked to have such hashes.
+  std::optional<std::uint32_t> crowded_rule, crowded_entry;
 };
 
 Lowered lower(const Policy& policy);

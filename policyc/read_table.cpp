@@ -51,19 +51,32 @@ void read_options(const BlobView& view, const Options& o, Command& command) {
   for (std::uint32_t i = 0; i < o.deny_count; ++i) command.deny.push_back(example_of(view.item(item++).bytes));
 }
 
+// Shapes own the patterns in order: the last that begins before the one after this.
+Shape shape_of(const BlobView& view, std::uint32_t pattern) {
+  std::uint32_t low = 0, high = view.header().shape_count;
+  while (high - low > 1) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    (view.shape(middle).first_pattern <= pattern ? low : high) = middle;
+  }
+  return view.shape(low);
+}
+
 }  // namespace
 
 std::string to_string(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
 std::vector<Token> rule_argv(const BlobView& view, std::uint32_t rule) {
+  const std::uint32_t number = view.rule(rule).pattern;
   std::vector<Token> argv;
-  for (const std::string& piece : example_of(view.pieces(rule)).argv) argv.push_back({Token::Kind::literal, piece, {}});
-  const Shape shape = view.shape(view.rule(rule).shape);
-  for (std::uint32_t i = 0; i < shape.template_count; ++i) {
+  for (const std::string& piece : example_of(view.pieces(view.pattern(number))).argv)
+    argv.push_back({Token::Kind::literal, piece, {}});
+  const Shape shape = shape_of(view, number);
+  auto token = argv.rbegin();
+  for (std::uint32_t i = 0; i < shape.template_count; ++i, ++token) {
     const Template t = view.template_at(shape.first_template + i);
-    Token& token = argv[t.token];
-    token.kind = t.piece_bytes == 0 ? Token::Kind::integer : Token::Kind::url_path;
-    if (t.piece_bytes != 0) token.text.pop_back();  // the path's first slash
+    token += t.after;
+    token->kind = t.piece_bytes == 0 ? Token::Kind::integer : Token::Kind::url_path;
+    if (t.piece_bytes != 0) token->text.pop_back();  // the path's first slash
   }
   return argv;
 }
@@ -96,7 +109,7 @@ Policy read_table(const BlobView& view) {
   for (std::uint32_t i = 0; i < view.header().entry_count; ++i) {
     const blob::Entry from = view.entry(i);
     Entry& entry = policy.entries.emplace_back();
-    const Pair pair = view.pair(from.pair);
+    const Pair pair = view.pairs().at(from.pair);
     std::copy_n(pair.key, 32, entry.agent.begin());
     std::copy_n(pair.key + 32, 32, entry.machine.begin());
     entry.description = optional_text(view.text(from.description));

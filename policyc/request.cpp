@@ -13,10 +13,12 @@ void OwnedRequest::set_pair(const Id& agent, const Id& machine) {
 
 Verdict OwnedRequest::decide(const BlobView& table, std::uint64_t now_secs) const {
   std::string block;
-  for (const std::string& token : argv) block.append(token).push_back('\0');
+  for (std::string token : argv) {
+    std::ranges::replace(token, '\0', static_cast<char>(kNulInToken));
+    block.append(token).push_back('\0');
+  }
   const Bytes bytes(reinterpret_cast<const std::uint8_t*>(block.data()), block.size());
-  const auto argc = static_cast<std::uint32_t>(argv.size());
-  return x0x::decide(table, {pair.data(), bytes, argc, cwd_present, stdin_bytes, timeout_ms}, now_secs);
+  return x0x::decide(table, {pair.data(), bytes, cwd_present, stdin_bytes, timeout_ms}, now_secs);
 }
 
 std::optional<Id> parse_id(std::string_view hex) {

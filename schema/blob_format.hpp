@@ -66,34 +66,49 @@ struct Header {
   std::uint32_t pair_count;
   std::uint32_t shape_count;
   std::uint32_t template_count;
+  std::uint32_t pattern_count;
   std::uint32_t entry_count;
   std::uint32_t rule_count;
   std::uint32_t option_count;
   std::uint32_t item_count;
-  std::uint32_t slot_count;
   std::uint32_t piece_bytes;
   std::uint32_t text_bytes;
 };
 inline constexpr std::size_t kHeaderBytes = 188;  // the struct is larger by what aligns it
 
+// Pairs, and the patterns of a shape, are groups: sorted by tag, then by their bytes. A group has as many slots as
+// records; a tag belongs to slot (tag * count) >> 32, and record number i says where slot i begins.
+
 inline constexpr std::size_t kPairBytes = 64;  // agent id, machine id
 struct Pair {
-  std::uint8_t key[kPairBytes];
+  std::uint32_t tag;    // upper half of the hash
+  std::uint32_t start;  // number of the first pair of this slot or of a later one
   std::uint32_t first_shape;
   std::uint32_t shape_count;
+  std::uint8_t key[kPairBytes];
 };
 
-// What remains of a rule when its texts are taken away: how many tokens, and which of them are templates.
+// Which tokens of an argv are templates. The patterns of a pair that agree in this share one shape.
 struct Shape {
-  std::uint32_t argc;
-  std::uint32_t first_rule;  // that has it
   std::uint32_t first_template;
   std::uint32_t template_count;
+  std::uint32_t first_pattern;
+  std::uint32_t pattern_count;
 };
 
+// The last template of an argv comes first.
 struct Template {
   std::uint32_t piece_bytes;  // 0: <INT>; otherwise <URL_PATH> after this many fixed bytes
-  std::uint32_t token;        // which token of the argv it is
+  std::uint32_t after;        // tokens between it and the next template, or the end of the argv
+};
+
+// The argv of a rule, without what its templates stand for.
+struct Pattern {
+  std::uint32_t tag;     // upper half of the hash
+  std::uint32_t start;   // number, within the shape, of the first pattern of this slot or of a later one
+  std::uint32_t pieces;  // offset into pieces
+  std::uint32_t piece_bytes;
+  std::uint32_t rule;  // the first that has it
 };
 
 struct Entry {
@@ -105,8 +120,7 @@ struct Entry {
 
 struct Rule {
   std::uint32_t entry;
-  std::uint32_t shape;
-  std::uint32_t pieces;   // offset into pieces; they go on to the next rule's
+  std::uint32_t pattern;
   std::uint32_t options;  // record number, or kNone
 };
 
@@ -142,33 +156,27 @@ inline constexpr std::uint32_t kOptionHasSha256 = 1u << 3;
 inline constexpr std::uint32_t kOptionHasWritable = 1u << 4;
 inline constexpr std::uint32_t kOptionAll = (1u << 5) - 1;
 
-struct Slot {
-  std::uint32_t tag;     // upper half of the hash
-  std::uint32_t number;  // 0: empty; then pairs from 1 on, and rules after them
-};
-
 // Of one record of each section, in their order. Pieces and texts are bytes.
 inline constexpr std::uint64_t kRecordBytes[] = {
     sizeof(Pair),
     sizeof(Shape),
     sizeof(Template),
+    sizeof(Pattern),
     sizeof(Entry),
     sizeof(Rule),
     sizeof(Options),
     sizeof(TextRef),
-    sizeof(Slot),
     1,
     1,
 };
 
 inline constexpr std::uint32_t kMaxShapes = 256;  // of one pair: what a decision may have to try
-inline constexpr std::uint32_t kMaxProbes = 256;  // taken slots in a row: one more than a lookup may meet
+inline constexpr std::uint32_t kMaxProbes = 256;  // of one slot: what a lookup may have to try
 inline constexpr std::uint32_t kMaxArgc = 1024;
 inline constexpr std::uint32_t kMaxTokenBytes = 131071;  // what Linux lets execve take, without the NUL
 
-// ---- the hash of the slot index
+// ---- the hash that tags are made of
 
-inline constexpr std::uint64_t kHashPair = 0x243f6a8885a308d3;    // seed of pairs: digits of pi
 inline constexpr std::uint64_t kHashFirst = 0x9e3779b97f4a7c15;   // 2^64 / golden ratio, odd
 inline constexpr std::uint64_t kHashLength = 0xc2b2ae3d27d4eb4f;  // an odd constant of xxHash
 

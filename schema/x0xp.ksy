@@ -60,6 +60,10 @@ types:
         type: template
         repeat: expr
         repeat-expr: header.template_count
+      - id: patterns
+        type: pattern
+        repeat: expr
+        repeat-expr: header.pattern_count
       - id: entries
         type: entry
         repeat: expr
@@ -76,10 +80,6 @@ types:
         type: text
         repeat: expr
         repeat-expr: header.item_count
-      - id: slots
-        type: slot
-        repeat: expr
-        repeat-expr: header.slot_count
       - id: pieces
         size: header.piece_bytes
       - id: texts
@@ -134,6 +134,8 @@ types:
         type: u4
       - id: template_count
         type: u4
+      - id: pattern_count
+        type: u4
       - id: entry_count
         type: u4
       - id: rule_count
@@ -141,8 +143,6 @@ types:
       - id: option_count
         type: u4
       - id: item_count
-        type: u4
-      - id: slot_count
         type: u4
       - id: piece_bytes
         type: u4
@@ -156,33 +156,43 @@ types:
         type: u4
   pair:
     seq:
-      - id: key
-        size: 64
+      - id: tag
+        type: u4
+      - id: start
+        type: u4
       - id: first_shape
         type: u4
       - id: shape_count
         type: u4
+      - id: key
+        size: 64
   shape:
     seq:
-      - id: argc
-        type: u4
-      - id: first_rule
-        type: u4
       - id: first_template
         type: u4
       - id: template_count
+        type: u4
+      - id: first_pattern
+        type: u4
+      - id: pattern_count
         type: u4
   template:
     seq:
       - id: piece_bytes
         type: u4
-      - id: token
+      - id: after
         type: u4
-  slot:
+  pattern:
     seq:
       - id: tag
         type: u4
-      - id: number
+      - id: start
+        type: u4
+      - id: pieces
+        type: u4
+      - id: piece_bytes
+        type: u4
+      - id: rule
         type: u4
   entry:
     seq:
@@ -198,9 +208,7 @@ types:
     seq:
       - id: entry
         type: u4
-      - id: shape
-        type: u4
-      - id: pieces
+      - id: pattern
         type: u4
       - id: options
         type: u4

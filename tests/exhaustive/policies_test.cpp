@@ -51,19 +51,14 @@ std::vector<Strings> up_to(const Strings& heads, const Strings& from, std::size_
   return all;
 }
 
-struct Question {
-  std::string block;
-  std::uint32_t argc;
-};
-
-std::vector<Question> questions_of(const std::vector<Strings>& argvs) {
-  std::vector<Question> questions;
+// Every token followed by a NUL.
+Strings blocks_of(const std::vector<Strings>& argvs) {
+  Strings blocks;
   for (const Strings& argv : argvs) {
-    Question q{"", static_cast<std::uint32_t>(argv.size())};
-    for (const std::string& token : argv) q.block += token + '\0';
-    questions.push_back(q);
+    std::string& block = blocks.emplace_back();
+    for (const std::string& token : argv) block += token + '\0';
   }
-  return questions;
+  return blocks;
 }
 
 // What the reference model says of each rule alone and each request. The first match of a policy follows from it.
@@ -85,7 +80,7 @@ std::vector<std::vector<bool>> ask_the_model(const std::vector<Strings>& rules, 
 TEST_CASE("all policies of up to 3 rules of 3 tokens, all requests of up to 4 tokens") {
   const std::vector<Strings> rules = up_to(kPrograms, patterns(), 3), requests = up_to(kAskedPrograms, asked(), 4);
   const std::vector<std::vector<bool>> model = ask_the_model(rules, requests);
-  const std::vector<Question> questions = questions_of(requests);
+  const Strings questions = blocks_of(requests);
   const std::size_t most = thorough() ? 3 : 2;
   std::array<std::uint8_t, 64> pair;
   pair.fill(1);
@@ -96,7 +91,7 @@ TEST_CASE("all policies of up to 3 rules of 3 tokens, all requests of up to 4 to
     const OpenTable table = open_trusted(policyc::emit(source));
     REQUIRE(table.fault == Fault::none);
     for (std::size_t q = 0; q < questions.size(); ++q) {
-      const Verdict verdict = x0x::decide(table.view, {pair.data(), bytes(questions[q].block), questions[q].argc}, 1);
+      const Verdict verdict = x0x::decide(table.view, {pair.data(), bytes(questions[q])}, 1);
       std::uint32_t expected = 0;
       while (expected < chosen.size() && !model[chosen[expected]][q]) ++expected;
       const bool yes = expected < chosen.size();

@@ -27,8 +27,8 @@ READER, DAEMON = "tests/reader-tests", "tests/daemon-tests"
 # The pure files, and the tests that must notice, the likeliest first.
 FILES = {"enforcer/" + name: tests for name, tests in {
     "cursor.hpp": [READER, DAEMON], "text.hpp": [READER, DAEMON], "verify.cpp": [READER], "blob_view.cpp": [READER],
-    "blob_view.hpp": [READER], "blob_validate.cpp": [READER], "decide.cpp": [READER], "frame.cpp": [DAEMON],
-    "session.cpp": [DAEMON], "session.hpp": [DAEMON], "json.hpp": [DAEMON], "frame.hpp": [DAEMON]}.items()}
+    "blob_view.hpp": [READER], "decide.cpp": [READER], "frame.cpp": [DAEMON], "frame.hpp": [DAEMON],
+    "session.cpp": [DAEMON], "session.hpp": [DAEMON], "json.hpp": [DAEMON]}.items()}
 
 CONDITION = r"((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*)"
 # (name, pattern, replacement). Each match is one mutant.

@@ -7,7 +7,7 @@ import sys
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SECTIONS = ("Header", "Pair", "Shape", "Template", "Entry", "Rule", "Options", "Slot")  # headings, structs, Kaitai types
+SECTIONS = ("Header", "Pair", "Shape", "Template", "Pattern", "Entry", "Rule", "Options")  # headings, structs, Kaitai types
 CPP_SIZE = {"char": 1, "std::uint8_t": 1, "std::uint32_t": 4, "std::uint64_t": 8, "TextRef": 8}
 KSY_SIZE = {"u1": 1, "u4": 4, "u8": 8, "text": 8}
 failures = []
@@ -59,9 +59,9 @@ for heading in SECTIONS:
     check(described == [(name, int(size)) for _, size, name in fields], f"{heading}: schema/x0xp.ksy differs")
 
 text = (ROOT / "docs/format.md").read_text()
-for name in ("HashPair", "HashFirst", "HashLength"):
+for name in ("HashFirst", "HashLength"):
     check(constants[name] in text, f"k{name} is not in docs/format.md")
-for name in ("MaxShapes", "MaxArgc"):
+for name in ("MaxShapes", "MaxProbes", "MaxArgc"):
     check(f" {constants[name]}" in text, f"k{name} is not in docs/format.md")
 order = re.findall(r"^\| (\w+) \| (?:\d|\w+_bytes)", text.split("## The payload\n", 1)[1].split("###", 1)[0], flags=re.M)
 check(order == [section["id"] for section in kaitai["types"]["payload"]["seq"]], "sections are in another order in schema/x0xp.ksy")

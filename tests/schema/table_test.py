@@ -66,14 +66,23 @@ def fold(a, b):
     return (a * b) % 2**64 ^ (a * b) >> 64
 
 
+FIRST, LENGTH = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
+
+
+def words(data):
+    return [int.from_bytes(data[at : at + 8], "little") for at in range(0, len(data), 8)]
+
+
 def hash_of(seed, data):
-    number = lambda part: int.from_bytes(part, "little")
-    h, left = seed ^ len(data) * 0xC2B2AE3D27D4EB4F % 2**64, data
-    while len(left) > 16:
-        h, left = fold(number(left[:8]) ^ 0x9E3779B97F4A7C15, number(left[8:16]) ^ h), left[16:]
-    v = number(left[:8]) if len(data) >= 8 and len(left) > 8 else 0
-    w = number(data[-8:]) if len(data) >= 8 else int.from_bytes(data, "big")
-    return fold(v ^ 0x9E3779B97F4A7C15, w ^ h)
+    h, padded = seed ^ len(data) * LENGTH % 2**64, data.ljust(16, b"\0")
+    parts = [padded[at : at + 16] for at in range(0, len(padded) - 16, 16)] + [padded[-16:]]
+    for v, w in map(words, parts):
+        h = fold(v ^ FIRST, w ^ h)
+    return h
+
+
+def hash_of_pair(key):
+    return fold((FIRST + sum(words(key[:32]))) % 2**64, (LENGTH + sum(words(key[32:]))) % 2**64)
 
 
 class Table:
@@ -95,55 +104,55 @@ class Table:
     def texts(self, refs):
         return [self.text(ref) for ref in refs]
 
-    def pieces(self, i):
-        ends = [rule.pieces for rule in self.p.rules] + [len(self.p.pieces)]
-        return self.p.pieces[ends[i] : ends[i + 1]]
+    def pieces(self, pattern):
+        return self.p.pieces[pattern.pieces : pattern.pieces + pattern.piece_bytes]
 
-    def templates(self, shape):
-        return {t.token: t.piece_bytes for t in self.p.templates[shape.first_template :][: shape.template_count]}
+    def shape_of(self, number):
+        return next(s for s in self.p.shapes if s.first_pattern <= number < s.first_pattern + s.pattern_count)
+
+    def tokens(self, shape, pieces):
+        """Each token's fixed bytes, and the template that goes on from there: [bytes, None or its piece_bytes]."""
+        tokens, at = [[token, None] for token in pieces[:-1].split(b"\0")], 0
+        for t in self.p.templates[shape.first_template :][: shape.template_count]:
+            at -= t.after + 1
+            tokens[at][1] = t.piece_bytes
+            assert len(tokens[at][0]) == t.piece_bytes
+        return tokens
 
     def argv(self, i):
-        shape = self.p.shapes[self.p.rules[i].shape]
-        tokens, templates = self.pieces(i)[:-1].split(b"\0"), self.templates(shape)
-        assert len(tokens) == shape.argc and all(len(tokens[t]) == size for t, size in templates.items())
-        for t, size in templates.items():
-            tokens[t] = tokens[t][:-1] + b"<URL_PATH>" if size else b"<INT>"
-        return [token.decode() for token in tokens]
+        number, argv = self.p.rules[i].pattern, []
+        for token, template in self.tokens(self.shape_of(number), self.pieces(self.p.patterns[number])):
+            argv.append(token if template is None else token[:-1] + b"<URL_PATH>" if template else b"<INT>")
+        return [token.decode() for token in argv]
 
-    def rule_hash(self, i):
-        number = self.p.rules[i].shape
-        runs, templates = [b""], self.templates(self.p.shapes[number])
-        for t, piece in enumerate(self.pieces(i)[:-1].split(b"\0")):
-            runs[-1] += piece
-            if t in templates:
+    def hash_of_pattern(self, shape, pattern):
+        runs = [b""]
+        for token, template in self.tokens(shape, self.pieces(pattern)):
+            runs[-1] += token if template is not None else token + b"\0"
+            if template is not None:
                 runs.append(b"")
-            else:
-                runs[-1] += b"\0"
-        h = number
+        h = 0
         for run in reversed(runs):
             h = hash_of(h, run) if run else h
         return h
 
-    def slots(self):
-        pairs, rules = self.p.pairs, self.p.rules
-        size = 1
-        while size < 2 * (len(pairs) + len(rules)):
-            size *= 2
-        slots, met = [(0, 0)] * size, set()
-        for i in range(len(pairs) + len(rules)):
-            if i >= len(pairs):
-                key = rules[i - len(pairs)].shape, self.pieces(i - len(pairs))
-                h = self.rule_hash(i - len(pairs))
-            else:
-                key, h = pairs[i].key, hash_of(0x243F6A8885A308D3, pairs[i].key)
-            if key in met:
-                continue
-            met.add(key)
-            home = h % size
-            while slots[home] != (0, 0):
-                home = (home + 1) % size
-            slots[home] = h >> 32, i + 1
-        return slots
+    def check_group(self, group, hashes, texts):
+        """Sorted by tag, then by bytes, and each record says where one slot begins."""
+        tags = [h >> 32 for h in hashes]
+        assert [record.tag for record in group] == tags
+        keys = list(zip(tags, texts))
+        assert keys == sorted(set(keys))
+        for i, record in enumerate(group):
+            assert record.start == sum(tag * len(group) >> 32 < i for tag in tags)
+
+    def check_index(self):
+        keys = [pair.key for pair in self.p.pairs]
+        self.check_group(self.p.pairs, map(hash_of_pair, keys), keys)
+        for shape in self.p.shapes:
+            group = self.p.patterns[shape.first_pattern :][: shape.pattern_count]
+            self.check_group(group, [self.hash_of_pattern(shape, p) for p in group], map(self.pieces, group))
+        for i, pattern in enumerate(self.p.patterns):
+            assert pattern.rule == min(number for number, rule in enumerate(self.p.rules) if rule.pattern == i)
 
 
 class RealTables(unittest.TestCase):
@@ -176,9 +185,8 @@ class RealTables(unittest.TestCase):
                 table, said = self.compiled(policy)
                 self.check_header(table, said)
                 self.check_entries(table, said)
-                self.check_options(table, said)
                 self.assertEqual(table.next_text, len(table.p.texts))
-                self.assertEqual([(s.tag, s.number) for s in table.p.slots], table.slots())
+                table.check_index()
 
     def check_header(self, table, said):
         h = table.p.header
@@ -204,12 +212,10 @@ class RealTables(unittest.TestCase):
             rules = [i for i, rule in enumerate(p.rules) if rule.entry == number]
             self.assertEqual(rules[0], entry.first_rule)
             self.assertEqual([table.argv(i) for i in rules], [command["argv"] for command in wanted["commands"]])
-        for shape in (p.shapes[rule.shape] for rule in p.rules):
-            self.assertEqual(p.shapes[p.rules[shape.first_rule].shape], shape)
+            self.check_options(table, [p.rules[i] for i in rules], wanted["commands"])
 
-    def check_options(self, table, said):
-        commands = [command for entry in said["exec"].get("allow", []) for command in entry["commands"]]
-        for rule, command in zip(table.p.rules, commands):
+    def check_options(self, table, rules, commands):
+        for rule, command in zip(rules, commands):
             self.assertEqual(rule.options == NONE, list(command) == ["argv"])
             if rule.options == NONE:
                 continue

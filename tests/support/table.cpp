@@ -113,10 +113,11 @@ Verdict decide(const BlobView& table, const OwnedRequest& owned, std::uint64_t n
   std::copy(owned.agent.begin(), owned.agent.end(), pair.begin());
   std::copy(owned.machine.begin(), owned.machine.end(), pair.begin() + 32);
   std::string block;
-  for (const std::string& text : owned.argv) block.append(text).push_back('\0');
-  const auto argc = static_cast<std::uint32_t>(owned.argv.size());
-  return x0x::decide(table, {pair.data(), bytes(block), argc, owned.cwd_present, owned.stdin_bytes, owned.timeout_ms},
-                     now);
+  for (std::string text : owned.argv) {
+    std::ranges::replace(text, '\0', static_cast<char>(kNulInToken));  // as a frame is read
+    block.append(text).push_back('\0');
+  }
+  return x0x::decide(table, {pair.data(), bytes(block), owned.cwd_present, owned.stdin_bytes, owned.timeout_ms}, now);
 }
 
 }  // namespace x0x::test
