@@ -2,6 +2,9 @@
 
 namespace x0x {
 
+// So much a command can print while we are busy. With the usual quarter of it, each waits for the other all the time.
+constexpr int kPipeBytes = 256 << 10;
+
 static void close_all(std::span<const int> fds) {
   for (const int fd : fds)
     if (fd >= 0) close(fd);
@@ -77,6 +80,7 @@ static SpawnStep try_to_spawn(const ChildPlan& plan, int (&theirs)[5], Spawned& 
   for (const int stream : {0, 1}) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0 || fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) return SpawnStep::pipes;
+    fcntl(ends[0], F_SETPIPE_SZ, kPipeBytes);  // as large as the system lets us
     session.fds[stream] = ends[0];
     theirs[1 + stream] = ends[1];
   }
