@@ -96,6 +96,20 @@ TEST_CASE("renewals and cancels carry nothing but their address") {
   }
 }
 
+TEST_CASE("nothing of a message is left in the next") {
+  Message m;
+  Buffer first = request({"echo", "1"}, "input", 1500, "/tmp"), second = head(7).out, third = {kKindSessions};
+  REQUIRE(decode(first, m));
+  REQUIRE(decode(second, m));
+  CHECK(m.argc == 0);
+  CHECK(m.argv_block.empty());
+  CHECK(m.stdin_data.empty());
+  CHECK(m.timeout_ms == 0);
+  CHECK_FALSE(m.cwd_present);
+  REQUIRE(decode(third, m));
+  CHECK_FALSE(m.has_address);
+}
+
 TEST_CASE("questions are one byte") {
   CHECK(decodes({2}));
   CHECK(decodes({3}));
