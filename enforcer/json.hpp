@@ -45,7 +45,9 @@ class Json {
  private:
   void raw(std::string_view text) {
     full_ = full_ || text.size() > room_.size() - used_;
-    if (!full_) used_ += text.copy(room_.data() + used_, text.size());
+    if (full_) return;
+    std::ranges::copy(text, room_.data() + used_);
+    used_ += text.size();
   }
 
   // Up to the next %; returns what follows it.

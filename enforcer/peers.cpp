@@ -7,8 +7,10 @@ namespace x0x {
 static int call_by_name(int (*call)(int, const sockaddr*, socklen_t), int fd, std::string_view name) {
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   std::size_t size = 0;
-  if (!name.empty() && name.size() < sizeof address.sun_path)
-    size = offsetof(sockaddr_un, sun_path) + name.copy(address.sun_path, name.size());
+  if (!name.empty() && name.size() < sizeof address.sun_path) {
+    size = offsetof(sockaddr_un, sun_path) + name.size();
+    std::ranges::copy(name, address.sun_path);
+  }
   if (name.starts_with('@')) address.sun_path[0] = '\0';
   return call(fd, reinterpret_cast<const sockaddr*>(&address), static_cast<socklen_t>(size));
 }
