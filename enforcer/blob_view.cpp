@@ -33,10 +33,11 @@ class Validator : BlobView {
   }
 
  private:
-  bool fail(Fault fault) {
-    fault_ = fault;
-    return false;
+  bool require(bool holds, Fault fault) {
+    if (!holds) fault_ = fault;
+    return holds;
   }
+  bool fail(Fault fault) { return require(false, fault); }
 
   // Magic, version, and where each section lies. Sizes follow from counts, so sections cannot overlap.
   bool lay_out() {
@@ -52,7 +53,7 @@ class Validator : BlobView {
       sections_[i] = c.take(left_[i] * kRecordBytes[i]).data();
     }
     if (c.failed()) return fail(Fault::truncated);
-    return c.at_end() || fail(Fault::trailing_bytes);
+    return require(c.at_end(), Fault::trailing_bytes);
   }
 
   // The next `count` of a section's records, or of its bytes.
@@ -82,10 +83,10 @@ class Validator : BlobView {
 
   // The next text, or an absent one. Where a text ends is the end of a character: their section is UTF-8.
   bool check_as(TextRef ref, bool (*is_valid)(Bytes), Fault fault) {
-    if (ref.offset == kNone) return ref.length == 0 || fail(Fault::bad_text);
+    if (ref.offset == kNone) return require(ref.length == 0, Fault::bad_text);
     if (!take(kTexts, ref.offset, std::uint64_t{ref.length} + 1) || text(ref).c_str()[ref.length] != 0)
       return fail(Fault::bad_text);
-    return is_valid(text(ref).bytes) || fail(fault);
+    return require(is_valid(text(ref).bytes), fault);
   }
   bool check_text(TextRef ref) { return check_as(ref, has_no_nul, Fault::bad_text); }
   bool check_path(TextRef ref) { return check_as(ref, is_path, Fault::bad_path); }
@@ -171,7 +172,7 @@ class Validator : BlobView {
       used += pattern(r.pattern).rule == i ? 1 : 0;
       if (r.options != kNone && !check_options(r.options)) return false;
     }
-    return used == header_.pattern_count || fail(Fault::bad_count);
+    return require(used == header_.pattern_count, Fault::bad_count);
   }
 
   bool check_entry(const Entry& e, std::uint32_t first_rule) {
@@ -198,10 +199,10 @@ class Validator : BlobView {
     o.first_item = 0;  // set or not, it says nothing
     const bool says_something = std::memcmp(&o, &kNoOptions, sizeof o) != 0;
     const bool may_list_writable = (o.flags & kOptionHasWritable) != 0 || o.writable_count == 0;
-    return (says_something && may_list_writable) || fail(Fault::bad_options);
+    return require(says_something && may_list_writable, Fault::bad_options);
   }
 
-  bool nothing_left() { return std::ranges::count(left_, 0) == kSections || fail(Fault::bad_count); }
+  bool nothing_left() { return require(std::ranges::count(left_, 0) == kSections, Fault::bad_count); }
 
   Fault fault_ = Fault::none;
   std::uint32_t next_[kSections] = {};  // record, or byte, of each section

@@ -24,7 +24,7 @@ static bool are_pieces(const BlobView& table, const Shape& shape, Bytes argv, co
   bool same = true;
   const auto compare = [&](Bytes run) {
     end -= run.size();
-    same = std::memcmp(end, run.data(), run.size()) == 0 && same;
+    same &= std::memcmp(end, run.data(), run.size()) == 0;
     --end;  // the NUL of the template before
   };
   table.each_run(

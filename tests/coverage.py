@@ -13,7 +13,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PURE = ("cursor.hpp", "text.hpp", "verify.cpp", "blob_view.hpp", "blob_view.cpp", "decide.hpp",
-        "decide.cpp", "frame.hpp", "frame.cpp", "session.hpp", "session.cpp", "json.hpp", "json.cpp", "fault.hpp", "verify.hpp")
+        "decide.cpp", "frame.hpp", "frame.cpp", "session.hpp", "session.cpp", "json.hpp", "fault.hpp", "verify.hpp")
 NO_CODE = ()  # of the pure part
 GOAL_OF_THE_REST = 95.0
 

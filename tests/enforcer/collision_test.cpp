@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <unordered_map>
 
 #include "tests/support/table.hpp"
 
@@ -74,6 +75,25 @@ TEST_CASE("an argv made to have the hash of a rule's matches nothing") {
   REQUIRE(both.fault == Fault::none);
   CHECK(decide(both.view, OwnedRequest{id(1), id(1), {known}}).rule == 0);
   CHECK(decide(both.view, OwnedRequest{id(1), id(1), {forged}}).rule == 1);
+}
+
+// Two words of different lengths whose hashes share the upper half: among so many there are some.
+std::pair<std::string, std::string> words_with_one_tag() {
+  std::unordered_map<std::uint64_t, std::string> seen;
+  for (std::uint32_t i = 0;; ++i) {
+    const std::string word = "w" + std::to_string(i);
+    const auto [other, fresh] = seen.emplace(hash_bytes(0, bytes(word + '\0')) >> 32, word);
+    if (!fresh && other->second.size() != word.size()) return {other->second, word};
+  }
+}
+
+TEST_CASE("a longer argv with the tag of a rule's matches nothing, nor does a shorter one") {
+  const auto [shorter, longer] = words_with_one_tag();
+  for (const auto& [known, forged] : {std::pair{shorter, longer}, std::pair{longer, shorter}}) {
+    const OpenTable table = open_policy(policy({entry(1, 1, {{known}})}));
+    CHECK(is_allow(decide(table.view, OwnedRequest{id(1), id(1), {known}}).decision));
+    CHECK(decide(table.view, OwnedRequest{id(1), id(1), {forged}}).reason == DenialReason::argv_not_allowed);
+  }
 }
 
 TEST_CASE("a rule of another shape is not taken for one with the same fixed bytes") {

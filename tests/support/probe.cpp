@@ -35,7 +35,8 @@ long result(long returned) { return returned < 0 ? errno : 0; }
 // What it was given, one fact per line.
 int state(int argc, char** argv) {
   for (int i = 0; i < argc; ++i) printf("arg %zu:%s\n", strlen(argv[i]), argv[i]);
-  for (char** e = environ; *e != nullptr; ++e) printf("env %s\n", *e);
+  for (char** e = environ; *e != nullptr; ++e)
+    if (strncmp(*e, "__LLVM_PROFILE_", 15) != 0) printf("env %s\n", *e);  // clang's, of the probe itself
   DIR* fds = opendir("/proc/self/fd");
   for (dirent* d; (d = readdir(fds)) != nullptr;)
     if (d->d_name[0] != '.' && atoi(d->d_name) != dirfd(fds)) printf("fd %s\n", d->d_name);
