@@ -44,7 +44,7 @@ Fault Audit::open(const char* path, std::span<char> queue) {
 Fault Audit::reopen() {
   flush();  // what belongs to the old file, if it still takes it
   const Fault fault = open(path_, queue_);
-  if (fault == Fault::none) append(begin("log_reopened"));
+  if (fault == Fault::none && used_ < queue_.size() / 4) append(begin("log_reopened"));
   return fault;
 }
 
@@ -75,6 +75,7 @@ Fault Audit::attach(int fd) {
   fd_ = fd;
   torn_ = torn;
   written_ = 0;
+  stuck_ = false;
   return Fault::none;
 }
 
@@ -87,6 +88,7 @@ Json Audit::begin(std::string_view event) const {
 void Audit::append(Json record, bool wait) {
   if (record.write("}\n").full()) {
     ++failures_;
+    ++unrecorded_;
     degraded_ = waiting_ = true;
     return;
   }
@@ -100,9 +102,10 @@ void Audit::append(Json record, bool wait) {
 
 // A file that has been deleted is no log: what is written there counts only when SIGHUP has found another.
 bool Audit::write_queue() {
+  if (stuck_) return false;
   while (written_ < used_) {
     const ssize_t n = write(fd_, queue_.data() + written_, used_ - written_);
-    if (n <= 0 && errno != EINTR) return false;
+    if (n == 0 || (n < 0 && errno != EINTR)) return false;
     if (n > 0) written_ += static_cast<std::size_t>(n);
   }
   struct stat file {};
@@ -110,11 +113,13 @@ bool Audit::write_queue() {
 }
 
 // After a failed fdatasync the kernel forgets which pages it lost, so the same bytes go to the same place once more.
-// O_APPEND, which would take them elsewhere, has to wait until the disk works again.
+// O_APPEND, which would take them elsewhere, has to wait until the disk works again. Where it cannot be taken off, as
+// on a file that may only be appended to, nothing is durable until SIGHUP has found another file.
 bool Audit::flush() {
   if (!write_queue()) {
     const off_t back = -static_cast<off_t>(written_);
     if (back < 0 && fcntl(fd_, F_SETFL, 0) == 0 && lseek(fd_, back, SEEK_CUR) >= 0) written_ = 0;
+    stuck_ = written_ > 0 && written_ == used_;
     ++failures_;
     degraded_ = true;
     return false;

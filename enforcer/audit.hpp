@@ -10,7 +10,7 @@
 
 namespace x0x {
 
-inline constexpr std::size_t kAuditQueueBytes = 4u << 20;  // records that wait for the disk
+inline constexpr std::size_t kAuditQueueBytes = 8u << 20;  // records that wait for the disk
 inline constexpr std::size_t kAuditTailBytes = 2u << 20;   // more than two records of the largest kind
 
 std::uint64_t milliseconds(clockid_t clock);
@@ -51,7 +51,7 @@ class Audit {
   std::size_t used_ = 0, written_ = 0;  // the queue starts at the first byte that is not durable
   std::uint64_t seq_ = 0, torn_ = 0, failures_ = 0, unrecorded_ = 0;
   Digest prev_{};
-  bool waiting_ = false, degraded_ = false;
+  bool waiting_ = false, degraded_ = false, stuck_ = false;
 };
 
 // `,"argv":[…]`, or only its digest. Whole tokens up to a bound; a longer argv says so and adds its digest.

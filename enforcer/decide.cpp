@@ -19,13 +19,15 @@ static bool matches(Template t, Bytes token) {
   return token.size() >= fixed && token[fixed - 1] == '/' && is_url_tail(token.subspan(fixed));
 }
 
-// Are these the pieces of this argv? As many bytes of them stand before `end`.
+// Are these the pieces of this argv? As many bytes of them stand before `end`. Runs and the NULs between them are
+// compared from the last to the first, so the runs begin and end where they do in the argv.
 static bool are_pieces(const BlobView& table, const Shape& shape, Bytes argv, const std::uint8_t* end) {
-  bool same = true;
+  bool same = true, last = true;
   const auto compare = [&](Bytes run) {
+    if (!last) same &= *--end == 0;  // of the template before the run that was compared
+    last = false;
     end -= run.size();
     same &= std::memcmp(end, run.data(), run.size()) == 0;
-    --end;  // the NUL of the template before
   };
   table.each_run(
       shape, argv, [](Template, Bytes) { return true; }, compare);

@@ -27,6 +27,7 @@ class Server {
   }
 
   int run() {
+    if (signals_ < 0) return dprintf(2, "x0x-enforcer: there is no descriptor left for signals\n"), 1;
     notify_systemd("READY=1");
     for (settle(); !done(); settle()) take();
     audit_.append(audit_.begin("stopped"));
@@ -58,7 +59,9 @@ class Server {
             (p.listens() && audit_.has_room() ? POLLIN : 0) | (p.waiting() > 0 ? POLLOUT : 0));
     for (std::size_t i = 0; i < 3 * slots_used_; ++i)
       watch(kSlots + i, slots_[i / 3].io.fds[i % 3], hears(slots_[i / 3], i % 3) ? POLLIN : 0);
-    poll(polled_, watched_, static_cast<int>(std::min<std::uint64_t>(clock_.next - clock_.now, 60'000)));
+    const std::uint64_t now = milliseconds(CLOCK_BOOTTIME), left = clock_.next > now ? clock_.next - now : 0;
+    // It takes no more entries than we may have descriptors, and a command can lower that: signals are always heard.
+    if (poll(polled_, watched_, static_cast<int>(std::min<std::uint64_t>(left, 60'000))) < 0) poll(polled_, 1, 20);
     clock_ = {milliseconds(CLOCK_BOOTTIME)};
   }
 
@@ -90,7 +93,8 @@ class Server {
       audit_.flush();
       flush_by_ = kNever;
     }
-    if (audit_.pending()) flush_by_ = std::min(flush_by_, clock_.now + 1000);  // what nothing waits for, or what failed
+    if (audit_.pending() || audit_.degraded())
+      flush_by_ = std::min(flush_by_, clock_.now + 1000);  // what nothing waits for, or what failed
     clock_.wake_by(flush_by_);
     const bool durable = !audit_.waiting();
     for (Slot& slot : slots()) {
@@ -109,7 +113,7 @@ class Server {
   void check_expiry() {
     const std::uint64_t expires = config_.table.header().expires;
     if (expired_ || expires == 0) return;
-    clock_.wake_by(expires * 1000 - started_);
+    clock_.wake_by(std::min(expires, kNever / 1000) * 1000 - started_);
     expired_ = wall_secs() >= expires;
     if (expired_) audit_.append(audit_.begin("policy_expired").write(kPolicyExpired, Hex{config_.digest}));
   }
@@ -168,6 +172,7 @@ class Server {
       ++peer.sessions;
       deny(fresh, DenialReason::malformed_frame);
       peer.leaving = true;
+      leave(peer);  // its place may be another's before this turn ends
     } else if (message.kind != kKindExec) {
       answer(peer, message.kind);
     } else if (message.tag == Tag::request) {
@@ -293,6 +298,7 @@ class Server {
     Slot vacant{.io = slot.io, .idle_until = clock_.now + kIdleMs};
     vacant.request.address = slot.request.address;
     slot = vacant;
+    clock_.wake_by(slot.idle_until);
   }
 
   // ---- processes

@@ -292,6 +292,23 @@ class Trees(Case):
             other = connection.run(["false"])
         self.assert_denied(other, "argv_not_allowed")
 
+    @slow
+    def test_a_supervisor_is_dismissed_while_nobody_says_anything(self):
+        node = self.node(["true"])
+        self.assert_ok(self.connect(node.start()).request(["true"]))
+        self.assertEqual(len(node.idle_supervisors()), 1)
+        wait_until(lambda: not node.idle_supervisors(), timeout=25, every=0.5)
+
+    def test_an_enforcer_whose_descriptors_are_limited_while_it_runs_still_ends(self):
+        node = self.node(["true"])
+        node.env["ASAN_OPTIONS"] = "detect_leaks=0"  # looking for leaks takes descriptors
+        connection = self.connect(node.start())
+        self.assert_ok(connection.run(["true"]))
+        limit = resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(node.process.pid, resource.RLIMIT_NOFILE, (1, limit[1]))
+        node.signal(signal.SIGTERM)
+        self.assertEqual(node.wait(), 0)
+
     def test_a_supervisor_serves_one_agent_and_machine_only(self):
         node = self.node(["true"])
         node.entry(agent=OTHER_AGENT)

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import socket
 import stat
 import threading
@@ -107,6 +108,20 @@ class Crowds(Case):
         self.assertGreaterEqual(sum(session.exit.denial is None for session in sessions), 32)
 
     @slow
+    def test_who_takes_the_place_of_a_peer_that_spoke_nonsense_hears_nothing_of_its_sessions(self):
+        node = self.node(["echo", "<INT>"], ["yes"])
+        node.start()
+        others = [self.connect(node) for _ in range(255)]
+        last = self.connect(node)  # now there are as many as there may be
+        last.request(["yes"]).wait_started()
+        for other in others:
+            self.assertIn("totals", other.diagnostics())  # so the last has been silent longest
+        node.signal(signal.SIGSTOP)
+        last.send(bytes(4))  # a message of no bytes
+        stranger = self.connect(node)
+        node.signal(signal.SIGCONT)
+        self.assert_ok(stranger.run(["echo", "7"]), b"7\n")  # fails on what is another's
+
     def test_ten_thousand_connections_that_say_nothing_lock_nobody_out(self):
         node, connection = self.started(["echo", "<INT>"], ["sleep", "60"])
         running = connection.request(["sleep", "60"])

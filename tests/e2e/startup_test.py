@@ -108,6 +108,13 @@ class Socket(Refusal):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertTrue(done.stderr.startswith(f"x0x-enforcer: {node.socket}: socket_in_use: "), done.stderr)
 
+    def test_without_a_descriptor_for_signals_it_does_not_start(self):
+        node = self.compiled()
+        node.wrapper = ["prlimit", "--nofile=6"]
+        done = node.refuse()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("descriptor", done.stderr)
+
     def test_a_socket_that_a_crash_left_behind_is_replaced(self):
         node = self.node(["true"]).start()
         node.kill()

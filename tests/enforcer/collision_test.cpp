@@ -96,6 +96,21 @@ TEST_CASE("a longer argv with the tag of a rule's matches nothing, nor does a sh
   }
 }
 
+TEST_CASE("an argv whose runs are as long as a rule's in all, and are divided elsewhere, matches nothing") {
+  // The token after the template lacks its first letter, and the program's name is followed by an empty token.
+  const std::string program = "/usr/bin/echo";
+  for (const std::string last : {"aEOhP2CAA", "aF7X0sBAA"}) {
+    const std::string rest = last.substr(1) + '\0', first = program + '\0';
+    const std::uint64_t known = hash_bytes(hash_bytes(0, bytes('a' + rest)), bytes(first));
+    const std::uint64_t forged = hash_bytes(hash_bytes(0, bytes(rest)), bytes(first + '\0'));
+    REQUIRE((known >> 32) == (forged >> 32));
+    const OpenTable table = open_policy(policy({entry(1, 1, {{program, "<INT>", last}})}));
+    CHECK(is_allow(decide(table.view, OwnedRequest{id(1), id(1), {program, "5", last}}).decision));
+    CHECK(decide(table.view, OwnedRequest{id(1), id(1), {program, "", "5", last.substr(1)}}).reason ==
+          DenialReason::argv_not_allowed);
+  }
+}
+
 TEST_CASE("a rule of another shape is not taken for one with the same fixed bytes") {
   const OpenTable table =
       open_policy(policy({entry(1, 1, {{"name", ""}, {"other", "<INT>"}, {"third", "/<URL_PATH>"}})}));
