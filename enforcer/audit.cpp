@@ -119,7 +119,7 @@ bool Audit::flush() {
   if (!write_queue()) {
     const off_t back = -static_cast<off_t>(written_);
     if (back < 0 && fcntl(fd_, F_SETFL, 0) == 0 && lseek(fd_, back, SEEK_CUR) >= 0) written_ = 0;
-    stuck_ = written_ > 0 && written_ == used_;
+    stuck_ = written_ > 0 && (stuck_ || written_ == used_);
     ++failures_;
     degraded_ = true;
     return false;

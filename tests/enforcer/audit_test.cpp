@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -291,6 +293,32 @@ TEST_CASE("EIO, then a disk that fills in the middle of what is written again: i
   check_chain(log.lines());
   record(audit, "stopped");
   REQUIRE(audit.flush());
+  check_chain(log.lines());
+}
+
+TEST_CASE("EIO in a file that may only be appended to: nothing is durable until there is another") {
+  Log log;
+  Audit audit;
+  REQUIRE(log.open(audit) == Fault::none);
+  record(audit, "policy_loaded");
+  const int fd = open(log.path.c_str(), O_RDONLY | O_CLOEXEC);
+  int flags = FS_APPEND_FL;
+  if (ioctl(fd, FS_IOC_SETFLAGS, &flags) != 0) {
+    close(fd);
+    MESSAGE("this user or file system cannot make a file append-only: not shown here");
+    return;
+  }
+  failing_syncs = 1;
+  CHECK_FALSE(audit.flush());
+  record(audit, "exit");
+  for (int i = 0; i < 3; ++i) CHECK_FALSE(audit.flush());
+  CHECK(log.lines().size() == 1);
+  flags = 0;
+  REQUIRE(ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0);
+  close(fd);
+  CHECK_FALSE(audit.flush());  // now it can go back to where it was lost
+  REQUIRE(audit.flush());
+  CHECK(log.lines().size() == 3);
   check_chain(log.lines());
 }
 
