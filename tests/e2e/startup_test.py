@@ -110,7 +110,7 @@ class Socket(Refusal):
 
     def test_without_a_descriptor_for_signals_it_does_not_start(self):
         node = self.compiled()
-        node.wrapper = ["prlimit", "--nofile=6"]
+        node.wrapper = ["prlimit", "--nofile=5"]
         done = node.refuse()
         self.assertEqual(done.returncode, 1)
         self.assertIn("descriptor", done.stderr)
