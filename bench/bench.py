@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Measures x0x-policy against what its users would pick instead.
 
-  ./dev bench [PART …] [--json FILE]  measure; exit status 1 when a goal is missed
+  ./dev bench [PART …] [--json FILE]  measure
   ./dev bench --docs                  measure everything, then write docs/performance.{json,svg,md}
   ./dev bench --render [--check]      write the document again from docs/performance.json, or only compare
 
 A row is a ratio, taken in one run: both sides in turn, round after round, and the median of the rounds' ratios with the middle
 half beside it. So a noisy machine hurts both sides alike, and no row depends on how fast the machine is. What cannot be measured
 here is shown as not measured, never as met. `./dev bench` builds what this needs and installs the peers.
+
+Exit status: 0 all goals met, or the document is what it should be; 1 a goal missed, or the document is not; 2 could not measure, or
+usage; 130 interrupted; 128 + n ended by signal n. Whatever it is, nothing is left running or lying about.
 """
 
 import argparse
@@ -15,6 +18,8 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -128,7 +133,8 @@ def measure(lab, names):
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     allow_abbrev=False)
     parser.add_argument("parts", nargs="*", metavar="PART", help=" ".join(PARTS))
     parser.add_argument("--json", metavar="FILE", help="write the figures")
     parser.add_argument("--docs", action="store_true", help="write docs/performance.{json,svg,md}")
@@ -141,24 +147,52 @@ def parse(arguments):
         parser.error(f"unknown part `{unknown[0]}`; there are: {' '.join(PARTS)}")
     if options.docs and options.parts:
         parser.error("--docs needs all parts")
+    if options.check and not options.render:
+        parser.error("--check needs --render")
+    if options.render and (options.parts or options.docs or options.json):
+        parser.error("--render measures nothing: no parts, no --docs and no --json with it")
     return options
 
 
-def main():
-    options = parse(sys.argv[1:])
+def end(number, _):
+    """As an exception, so that every context manager cleans up; once, so that none is interrupted in it."""
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, signal.SIG_IGN)
+    raise SystemExit(128 + number)
+
+
+def run(options):
     if options.render:
         return report.render(ROOT, options.check)
-    with Lab(options.build) as lab:
+    with contextlib.ExitStack() as stack:
+        # Opened now: a name that cannot be written is known before minutes of measuring, not after.
+        output = stack.enter_context(open(options.json, "w")) if options.json else None
+        lab = stack.enter_context(Lab(options.build))
         results = {"machine": report.machine(lab.scratch), "command": " ".join(["./dev bench", *sys.argv[1:]])}
         results["rows"] = measure(lab, options.parts or PARTS)
+        text = json.dumps(results, indent=1, ensure_ascii=False) + "\n"
+        if output:
+            output.write(text)
     print(report.table(results["rows"]))
-    text = json.dumps(results, indent=1, ensure_ascii=False) + "\n"
-    if options.json:
-        pathlib.Path(options.json).write_text(text)
     if options.docs:
         (ROOT / "docs/performance.json").write_text(text)
         report.render(ROOT)
     return 1 if any(row["verdict"] == report.MISSED for row in results["rows"]) else 0
+
+
+def main():
+    options = parse(sys.argv[1:])
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(ending) != signal.SIG_IGN:  # as under nohup
+            signal.signal(ending, end)
+    try:
+        return run(options)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except (OSError, RuntimeError, subprocess.SubprocessError) as failure:
+        print("bench: " + " ".join(str(failure).split()), file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

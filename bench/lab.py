@@ -31,6 +31,9 @@ class Lab:
         self.decisions = self.build / "bench/decisions"
 
     def __enter__(self):
+        missing = [program.name for program in (self.policyc, self.enforcer) if not program.exists()]
+        if missing:
+            raise RuntimeError(f"{self.build} has no {' and no '.join(missing)}; `./dev bench` builds them")
         self.stack = contextlib.ExitStack()
         # Not /tmp: that is often memory, where making a record durable costs nothing.
         self.scratch = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="x0x-bench.", dir="/var/tmp")))
