@@ -118,9 +118,12 @@ PARTS = {part.__name__: part for part in (decide, load, compile, session, comman
 
 
 def go_first(wanted):
-    """Both sides inherit it: whatever else the machine is doing waits. Where that is not allowed they share it, alike."""
-    with contextlib.suppress(OSError):
+    """Both sides inherit it: whatever else the machine is doing waits. Where that is not allowed they share it, alike. Says which."""
+    try:
         os.sched_setscheduler(0, os.SCHED_RR if wanted else os.SCHED_OTHER, os.sched_param(1 if wanted else 0))
+    except OSError:
+        return False
+    return wanted
 
 
 def measure(lab, names):
@@ -168,7 +171,7 @@ def run(options):
         # Opened now: a name that cannot be written is known before minutes of measuring, not after.
         output = stack.enter_context(open(options.json, "w")) if options.json else None
         lab = stack.enter_context(Lab(options.build))
-        results = {"machine": report.machine(lab.scratch), "command": " ".join(["./dev bench", *sys.argv[1:]])}
+        results = {"machine": report.machine(lab.scratch, go_first(True)), "command": " ".join(["./dev bench", *sys.argv[1:]])}
         results["rows"] = measure(lab, options.parts or PARTS)
         text = json.dumps(results, indent=1, ensure_ascii=False) + "\n"
         if output:

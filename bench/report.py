@@ -41,6 +41,10 @@ def goal(r):
     return "–" if r["goal"] is None else ("≥ " if r["goal"][0] == "at least" else "≤ ") + number(r["goal"][1], r["unit"])
 
 
+def against(r):
+    return "" if r["against"] == "–" else f" against {r['against']}"
+
+
 def table(rows):
     cells = [("what", "against", "goal", "measured (middle half)", "verdict")]
     cells += [(r["what"], r["against"], goal(r), measured(r), r["verdict"].upper() if r["verdict"] == MISSED else r["verdict"])
@@ -48,7 +52,7 @@ def table(rows):
     widths = [max(len(line[i]) for line in cells) for i in range(5)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in cells]
     lines.insert(1, "  ".join("─" * width for width in widths))
-    lines += [f"not measured: {r['what']}: {r['reason']}" for r in rows if r["verdict"] == NOT_MEASURED]
+    lines += [f"not measured: {r['what']}{against(r)}: {r['reason']}" for r in rows if r["verdict"] == NOT_MEASURED]
     return "\n".join(lines)
 
 
@@ -64,7 +68,8 @@ def version_of(package):
     return first_line("dpkg-query", "-W", "-f=${Version}", package)
 
 
-def machine(scratch):
+def machine(scratch, first):
+    """`first`: whether what is measured goes before everything else on the machine."""
     model = "unknown processor"
     with open("/proc/cpuinfo") as info:
         model = next((line.split(":", 1)[1].strip() for line in info if line.startswith("model name")), model)
@@ -74,6 +79,7 @@ def machine(scratch):
         "memory": f"{memory:.1f} GiB",
         "kernel": platform.release(),
         "disk": first_line("stat", "-f", "-c", "%T", str(scratch)),
+        "priority": "real-time for both sides" if first else "both sides share the machine with whatever else it does",
         "load": f"{os.getloadavg()[0]:.1f} before the run",
         "peers": ", ".join(f"{name} {version_of(name)}" for name in ("sudo", "opendoas", "openssh-server", "libtomlplusplus3", "libsodium23")),
         "commit": first_line("git", "describe", "--always", "--dirty"),
@@ -86,7 +92,8 @@ def machine(scratch):
 
 def better(r):
     """How many times better than asked; below 1 the goal is missed."""
-    return r["median"] / r["goal"][1] if r["goal"][0] == "at least" else r["goal"][1] / max(r["median"], 1e-9)
+    median = max(r["median"], 1e-9)
+    return median / r["goal"][1] if r["goal"][0] == "at least" else r["goal"][1] / median
 
 
 def label(r):
@@ -96,7 +103,7 @@ def label(r):
 def chart(rows):
     shown = [r for r in rows if "median" in r and r["goal"] is not None]
     left, width, line = 500, 360, 24
-    most = max(1.0, *(abs(math.log2(better(r))) for r in shown))
+    most = max([1.0, *(abs(math.log2(better(r))) for r in shown)])
     middle = left + width / 2
     height = line * len(shown) + 60
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 170}" height="{height}" font-family="sans-serif" '
@@ -128,9 +135,10 @@ def document(results, findings):
     for r in rows:
         verdict = f"**{r['verdict']}**" if r["verdict"] in (MISSED, NOT_MEASURED) else r["verdict"]
         lines.append(f"| {r['what']} | {r['against']} | {r['ours'] or '–'} | {r['theirs'] or '–'} | {measured(r)} | {goal(r)} | {verdict} |")
-    lines += [""] + [f"{r['what'].capitalize()}: {r['detail']}." for r in rows if r.get("detail")]
-    lines += [""] + [f"Not measured: {r['what']} against {r['against']}: {r['reason']}." for r in rows if r["verdict"] == NOT_MEASURED]
-    lines += ["Machine:", ""] + [f"* {name}: {value}" for name, value in machine_facts.items() if name not in ("commit", "date")]
+    notes = [f"* {r['what'].capitalize()}: {r['detail']}." for r in rows if r.get("detail")]
+    notes += [f"* Not measured: {r['what']}{against(r)}: {r['reason']}." for r in rows if r["verdict"] == NOT_MEASURED]
+    lines += ["", *notes] if notes else []
+    lines += ["", "Machine:", ""] + [f"* {name}: {value}" for name, value in machine_facts.items() if name not in ("commit", "date")]
     return "\n".join(lines) + "\n\n" + findings
 
 

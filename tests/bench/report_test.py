@@ -40,15 +40,24 @@ class Report(unittest.TestCase):
                 report.row("part", "told one", "peer", None, [1])]
         table = report.table(rows)
         self.assertRegex(table, r"slow one .*MISSED")
-        self.assertIn("absent one: no peer", table)
+        self.assertIn("not measured: absent one against peer: no peer", table)
         page = report.document({"rows": rows, "machine": FACTS, "command": "./dev bench"}, "## Found\n")
         self.assertIn("1 goals met, 1 missed, 1 not measured", page)
         self.assertRegex(page, r"\| slow one .*\| \*\*missed\*\* \|")
-        self.assertIn("Not measured: absent one against peer: no peer.", page)
+        self.assertIn("\n\n* Not measured: absent one against peer: no peer.\n\nMachine:\n\n* processor: one\n", page)
         chart = xml.etree.ElementTree.fromstring(report.chart(rows))
         shown = [node.text for node in chart.iter("{http://www.w3.org/2000/svg}text")]
         self.assertIn("fast <one> / peer", shown)
         self.assertNotIn("absent one / peer", shown)
+
+    def test_a_run_that_measured_nothing_has_a_chart_without_bars(self):
+        rows = [report.row("part", "absent one", "peer", ("at least", 2), reason="no peer")]
+        chart = xml.etree.ElementTree.fromstring(report.chart(rows))
+        self.assertEqual(len(list(chart.iter("{http://www.w3.org/2000/svg}rect"))), 1)
+
+    def test_the_machine_says_who_went_first(self):
+        self.assertEqual(report.machine("/", True)["priority"], "real-time for both sides")
+        self.assertIn("share the machine", report.machine("/", False)["priority"])
 
 
 if __name__ == "__main__":
