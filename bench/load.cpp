@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -45,22 +46,21 @@ void hash_and_verify(Bytes file, const TrustedKeys& trusted) {
     throw std::runtime_error("the table is not signed by the key");
 }
 
-// A socket that hears what a service tells systemd.
+// A socket that hears what a service tells systemd. Its name is abstract, so nothing of it stays, however this ends.
 class Notice {
  public:
-  Notice() : path_("/tmp/x0x-bench-notice." + std::to_string(::getpid())) {
+  Notice() {
+    const std::string name = "@x0x-bench-notice." + std::to_string(::getpid());
     sockaddr_un address{AF_UNIX, {}};
-    std::memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
-    if (::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-      throw std::runtime_error("cannot bind " + path_);
-    ::setenv("NOTIFY_SOCKET", path_.c_str(), 1);
+    std::memcpy(address.sun_path + 1, name.data() + 1, name.size() - 1);
+    const std::size_t size = offsetof(sockaddr_un, sun_path) + name.size();
+    if (::bind(fd_, reinterpret_cast<const sockaddr*>(&address), static_cast<socklen_t>(size)) != 0)
+      throw std::runtime_error("cannot bind " + name);
+    ::setenv("NOTIFY_SOCKET", name.c_str(), 1);
     const timeval patience{20, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   }
-  ~Notice() {
-    ::close(fd_);
-    ::unlink(path_.c_str());
-  }
+  ~Notice() { ::close(fd_); }
   Notice(const Notice&) = delete;
   Notice& operator=(const Notice&) = delete;
 
@@ -75,7 +75,6 @@ class Notice {
 
  private:
   int fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  std::string path_;
 };
 
 double start_to_ready(Arguments enforcer, Notice& notice) {
