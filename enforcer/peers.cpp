@@ -67,7 +67,7 @@ Peer* admit(std::span<Peer> peers, int fd, std::span<const std::uint32_t> allowe
 void Peer::close() {
   ::close(fd);
   free(message);
-  free(unsent);
+  if (unsent != nullptr) munmap(unsent, unsent_room);
   *this = {};
 }
 
@@ -92,17 +92,27 @@ bool Peer::receive(std::span<std::uint8_t>& whole, std::uint64_t now) {
   return true;
 }
 
+// Pages that no fork of us gets: a supervisor has no use for what waits for peers.
+static bool grow(std::uint8_t*& pages, std::size_t before, std::size_t after) {
+  void* const grown = pages == nullptr
+                          ? mmap(nullptr, after, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                          : mremap(pages, before, after, MREMAP_MAYMOVE);
+  if (grown == MAP_FAILED) return false;
+  pages = static_cast<std::uint8_t*>(grown);
+  return madvise(grown, after, MADV_DONTFORK) == 0;
+}
+
 std::uint8_t* Peer::reserve(std::size_t size) {
   if (dead || leaving) return nullptr;
   if (size > unsent_room - unsent_end) {
     if (sent > 0) memmove(unsent, unsent + sent, waiting());
     unsent_end -= sent;
     sent = 0;
-    const std::size_t room = std::max(unsent_room, std::bit_ceil(unsent_end + size));
-    void* const grown = room > kMaxUnsent ? nullptr : realloc(unsent, room);
-    dead = grown == nullptr;
-    if (dead) return nullptr;
-    unsent = static_cast<std::uint8_t*>(grown);
+    const std::size_t room = std::max({unsent_room, std::bit_ceil(unsent_end + size), kPageBytes});
+    if (room > unsent_room) {
+      dead = room > kMaxUnsent || !grow(unsent, unsent_room, room);
+      if (dead) return nullptr;
+    }
     unsent_room = room;
   }
   return unsent + unsent_end;

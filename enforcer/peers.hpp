@@ -16,8 +16,9 @@ inline constexpr int kActivatedSocket = 3;  // systemd's own agreement
 inline constexpr std::uint32_t kMaxPeers = 256;
 inline constexpr std::size_t kDataBudget = 256u << 10;  // unsent bytes beyond which pipes are not read
 inline constexpr std::size_t kAnswerBudget = 1u << 20;  // unsent bytes beyond which messages are not read
-inline constexpr std::size_t kMaxUnsent = 2u << 20;     // room for a document and every session's last frames
-inline constexpr std::uint64_t kSpoke = kNever / 2;     // added to the standing of a peer that has said something
+inline constexpr std::size_t kPageBytes = 4096;
+inline constexpr std::size_t kMaxUnsent = 2u << 20;  // room for a document and every session's last frames
+inline constexpr std::uint64_t kSpoke = kNever / 2;  // added to the standing of a peer that has said something
 
 // Closes every descriptor we were not meant to have, and opens 0-2 where they are missing. True: systemd passed a
 // listening socket.
