@@ -6,8 +6,8 @@
   ./dev bench --render [--check]      write the document again from docs/performance.json, or only compare
 
 A row is a ratio, taken in one run: both sides in turn, round after round, and the median of the rounds' ratios with the middle
-half beside it. So a noisy machine hurts both sides alike, and no row depends on how fast the machine is. What cannot be measured
-here is shown as not measured, never as met. `./dev bench` builds what this needs and installs the peers.
+half beside it. So a noisy machine hurts both sides, as alike as taking turns can make it (docs/performance.md says where it does not),
+and no row depends on how fast the machine is. What cannot be measured here is shown as not measured, never as met. `./dev bench` builds what this needs and installs the peers.
 
 Exit status: 0 all goals met, or the document is what it should be; 1 a goal missed, or the document is not; 2 could not measure, or
 usage; 130 interrupted; 128 + n ended by signal n. Whatever it is, nothing is left running or lying about.
