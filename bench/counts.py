@@ -10,7 +10,7 @@ import report
 import wire
 from lab import AGENT, MACHINE, NotMeasured
 
-SYSCALLS = 160  # a ceiling against creeping growth; a sanitised enforcer makes a few more than a release
+SYSCALLS = 80  # a ceiling against creeping growth; a sanitised enforcer makes a few more than a release
 
 
 def instructions(lab):
